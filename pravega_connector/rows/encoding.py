@@ -116,8 +116,9 @@ def _check_repeats(options: SinkOptions, *, streaming: bool) -> None:
     """Raise ConfigError for a mode that requires equal events of equal rows."""
     if options.mode(streaming=streaming) == "exactly_once":
         raise ConfigError(
-            "the schema's rules encrypt fields with random nonces or keys that expire, which does not work with "
-            "exactly_once: use AES256_SIV without encrypt.dek.expiry.days, or set writer_mode=at_least_once"
+            "the schema's rules encrypt fields with random nonces or keys that expire, or use the time or random "
+            "numbers, which does not work with exactly_once: use AES256_SIV without encrypt.dek.expiry.days and "
+            "expressions without now, or set writer_mode=at_least_once"
         )
 
 

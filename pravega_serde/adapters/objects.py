@@ -67,6 +67,8 @@ class TypedSerializer(SerializerCalls, Generic[T]):
         #: True if a read or a write may wait for a registry.
         self.read_may_block: bool = getattr(inner, "read_may_block", False)
         self.write_may_block: bool = getattr(inner, "write_may_block", False)
+        #: True if equal values have equal events.
+        self.is_deterministic: bool = getattr(inner, "is_deterministic", True)
         #: Content type of the events in an envelope.
         self.content_type: str = getattr(inner, "content_type", "application/octet-stream")
 

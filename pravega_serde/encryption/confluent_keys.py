@@ -39,6 +39,12 @@ class ConfluentKeys:
     def __repr__(self) -> str:
         return "ConfluentKeys()"  # the settings have secrets
 
+    def __eq__(self, other: object) -> bool:
+        return self._config == other._config if isinstance(other, ConfluentKeys) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._config.items()))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return ConfluentKeys, (self._config,)
 

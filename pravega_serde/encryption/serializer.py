@@ -63,6 +63,8 @@ class Encrypted(SerializerCalls):
         #: True if a read or a write may wait for a key service or a registry.
         self.read_may_block: bool = keys.may_wait or getattr(serializer, "read_may_block", False)
         self.write_may_block: bool = keys.may_wait or getattr(serializer, "write_may_block", False)
+        #: True if equal values have equal events.
+        self.is_deterministic: bool = deterministic and getattr(serializer, "is_deterministic", True)
         vars(self).update({name: getattr(serializer, name) for name in _SAME if hasattr(serializer, name)})
         self._known = _type_of(serializer)
         self._paths = [

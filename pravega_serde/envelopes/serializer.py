@@ -99,6 +99,8 @@ class Enveloped(SerializerCalls, InnerColumns, Generic[T]):
         self._format = _format(envelope)
         #: True if a write may wait for a registry.
         self.write_may_block: bool = getattr(serializer, "write_may_block", False)
+        #: True if equal values have equal events.
+        self.is_deterministic: bool = getattr(serializer, "is_deterministic", True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._inner, self._envelope, self._source, self._type)

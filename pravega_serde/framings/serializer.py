@@ -46,6 +46,8 @@ class Framed(SerializerCalls, InnerColumns, Generic[T]):
         self._header = b"" if id is None or self._layout.header is None else self._layout.header(str(id))
         #: True if a write may wait for a registry.
         self.write_may_block: bool = getattr(serializer, "write_may_block", False)
+        #: True if equal values have equal events.
+        self.is_deterministic: bool = getattr(serializer, "is_deterministic", True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._inner, self._framing, self._id)

@@ -68,10 +68,11 @@ class References:
         for _ in range(MAX_NESTING):
             if not isinstance(schema, Mapping) or not isinstance(schema.get("$ref"), str):
                 return schema
-            schema = self._referred(schema["$ref"])
+            schema = self.referred(schema["$ref"])
         return None
 
-    def _referred(self, reference: str) -> Any:
+    def referred(self, reference: str) -> Any:
+        """Return what a reference names, which may refer to something else; None if it is not in this text."""
         base, _, pointer = reference.partition("#")
         found = self._ids.get(base) if base else self._root
         for step in pointer.split("/")[1:]:

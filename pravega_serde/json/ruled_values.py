@@ -5,21 +5,25 @@ A schema with alternatives applies the one that a value is valid for, which need
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from pravega_serde.errors import DeserializationError, SchemaError
+from pravega_serde.errors import DeserializationError, SchemaError, UnsupportedRuleError
 from pravega_serde.json.derive import References
 from pravega_serde.json.rows import parse_plainly
 from pravega_serde.json.serializer import json_schema
 from pravega_serde.json.write_rows import to_json
-from pravega_serde.registry.interface import ChangeOf, RuledField
+from pravega_serde.registry.interface import ChangeOf, RuledField, UnfitValueError
 
 _TAGS: Final = "confluent:tags"
 #: JSON type -> Confluent's name. Numbers are doubles there.
 _TYPES: Final = {"string": "STRING", "integer": "INT", "number": "DOUBLE", "boolean": "BOOLEAN", "null": "NULL"}
 _CHOICES: Final = ("oneOf", "anyOf")
+#: Keywords whose fields are changed, and keywords without fields.
+_VISITED: Final = frozenset(
+    {"properties", "allOf", *_CHOICES, "$ref", "definitions", "$defs", "default", "examples", "enum", "const", _TAGS}
+)
 _MAX_LEVELS: Final = 256
 _MAX_PLACES: Final = 10_000
 _NONE: Final[frozenset[str]] = frozenset()
@@ -48,9 +52,12 @@ class JsonRuledValues:
         return [self.plain(each) for each in value] if isinstance(value, list) else value
 
     def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
-        """Return a function that changes properties inside a value, and returns a new one."""
+        """Return a function that changes properties inside a value, and returns a new one.
+
+        Raises :class:`UnsupportedRuleError` for tags that select fields in a place that is not visited.
+        """
         walk = _Walk(self._root, self._tags_of, change_of)
-        return lambda value: walk.value(self._root, value, _Place("$", "", frozenset(), value), 0)
+        return lambda value: walk.value((self._root,), value, _Place("$", "", _NONE, value), 0)
 
 
 class _Place(NamedTuple):
@@ -62,90 +69,167 @@ class _Place(NamedTuple):
     owner: Any
 
 
-#: Name, schema, full name and tags of a property.
-_Member = tuple[str, Any, str, frozenset[str]]
-
-
-def _members_of(schema: Mapping[str, Any], path: str) -> list[_Member]:
-    properties = schema.get("properties")
-    found = properties.items() if isinstance(properties, Mapping) else ()
-    return [
-        (
-            name,
-            inner,
-            f"{path}.{name}",
-            frozenset(map(str, inner.get(_TAGS) or ())) if isinstance(inner, Mapping) else _NONE,
-        )
-        for name, inner in found
-    ]
+#: Part of a schema: an object of the text.
+_Part = Mapping[str, Any]
+#: Name, full name and schemas of a property.
+_Member = tuple[str, str, tuple[Any, ...]]
 
 
 class _Walk:
+    """Changes of values. All schemas of a value are collected first, so each place changes once."""
+
     def __init__(self, root: Any, tags_of: Callable[[str], frozenset[str]], change_of: ChangeOf) -> None:
         self._root, self._tags_of, self._change_of = root, tags_of, change_of
         self._known: dict[int, Any] = {}
         self._references = References(root)
         # Schemas are referred to by their identity: the root holds them.
-        self._members: dict[tuple[int, str], list[_Member]] = {}
+        self._fixed: dict[int, tuple[_Part, ...]] = {}
+        self._members: dict[tuple[tuple[int, ...], str], list[_Member]] = {}
         self._changes: dict[tuple[str, str, frozenset[str]], Callable[[Any, Any], Any] | None] = {}
+        self._check_places()
 
-    def value(self, schema: Any, value: Any, at: _Place, level: int) -> Any:
-        """Return a value of a schema with changed fields."""
+    def value(self, schemas: tuple[Any, ...], value: Any, at: _Place, level: int) -> Any:
+        """Return a value, which has all these schemas, with changed fields."""
+        if value is None:
+            return value
+        parts = [part for each in schemas for part in self._parts(each, value, at, level)]
+        if isinstance(value, dict):
+            return self._object(parts, value, at.path, level)
+        at = at._replace(tags=at.tags.union(*map(_tags, parts)))
+        if isinstance(value, list):
+            items = tuple(each["items"] for each in parts if "items" in each)
+            return [self.value(items, each, at, level + 1) for each in value]
+        return self._leaf(parts, value, at) if at.name and parts else value
+
+    def _parts(self, schema: Any, value: Any, at: _Place, level: int) -> Sequence[_Part]:
+        """Return a schema and the schemas that it includes: by reference, all of a list, or the fitting alternative."""
+        if not isinstance(schema, Mapping):
+            return ()
+        known = self._fixed.get(id(schema))
+        if known is not None:
+            return known
         if level > _MAX_LEVELS:
             raise SchemaError(f"the JSON schema refers to itself without end at {at.path}")
-        if isinstance(schema, dict) and "$ref" in schema:
-            schema = self._resolved(schema)
-        if not isinstance(schema, dict) or value is None:
-            return value
-        choices = [name for name in _CHOICES if isinstance(schema.get(name), list)]
-        for part in schema.get("allOf") or ():
-            value = self.value(part, value, at, level + 1)
+        made, choices = [schema], [name for name in _CHOICES if isinstance(schema.get(name), list)]
+        included = [*([self._referred(schema)] if "$ref" in schema else ()), *(schema.get("allOf") or ())]
+        for each in included:
+            made += self._parts(each, value, at, level + 1)
         for name in choices:
-            fitting = self._fitting(schema[name], value)
             # A change applies once, also if several alternatives have the field.
-            for each in fitting[:1]:
-                value = self.value(each, value, at, level + 1)
-        if isinstance(value, dict):
-            return self._object(schema, value, at.path, level)
-        if isinstance(value, list):
-            items = schema.get("items")
-            return [self.value(items, each, at, level + 1) for each in value]
-        if not at.name or choices or "allOf" in schema:
-            return value
-        return self._leaf(schema, value, at)
+            for each in self._fitting(schema, name, value, at)[:1]:
+                made += self._parts(each, value, at, level + 1)
+        if not choices and all(id(each) in self._fixed for each in included if isinstance(each, Mapping)):
+            self._fixed[id(schema)] = tuple(made)
+        return made
 
-    def _object(self, schema: Mapping[str, Any], value: dict[str, Any], path: str, level: int) -> dict[str, Any]:
-        key = id(schema), path
+    def _object(self, parts: list[_Part], value: dict[str, Any], path: str, level: int) -> dict[str, Any]:
+        key = tuple(map(id, parts)), path
         members = self._members.get(key)
         if members is None:
             if len(self._members) >= _MAX_PLACES:
                 self._members.clear()
-            members = self._members[key] = _members_of(schema, path)
+            members = self._members[key] = _members_of(parts, path)
         made = dict(value)
-        for name, inner, full, tags in members:
+        for name, full, schemas in members:
             if name in value:
-                made[name] = self.value(inner, value[name], _Place(full, name, tags, value), level + 1)
+                made[name] = self.value(schemas, value[name], _Place(full, name, _NONE, value), level + 1)
         return made
 
-    def _leaf(self, schema: Mapping[str, Any], value: Any, at: _Place) -> Any:
-        declared = schema.get("type")
+    def _leaf(self, parts: list[_Part], value: Any, at: _Place) -> Any:
         own = "boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
-        if own == "number" and isinstance(value, int) and declared != "number":
+        if own == "number" and isinstance(value, int) and all(each.get("type") != "number" for each in parts):
             own = "integer"
-        kind = "ENUM" if "enum" in schema or "const" in schema else _TYPES[own]
+        kind = "ENUM" if any("enum" in each or "const" in each for each in parts) else _TYPES[own]
         key = at.path, kind, at.tags
         if key not in self._changes:
             if len(self._changes) >= _MAX_PLACES:
                 self._changes.clear()
-            field = RuledField(at.path, at.name, kind, at.tags | self._tags_of(at.path))
-            self._changes[key] = self._change_of(field)
+            self._changes[key] = self._change(at.path, at.name, kind, at.tags)
         change = self._changes[key]
         return value if change is None else change(value, at.owner)
 
-    def _fitting(self, schemas: list[Any], value: Any) -> list[Any]:
+    def _change(self, path: str, name: str, kind: str, tags: frozenset[str]) -> Callable[[Any, Any], Any] | None:
+        return self._change_of(RuledField(path, name, kind, tags | self._tags_of(path)))
+
+    def _fitting(self, schema: _Part, choice: str, value: Any, at: _Place) -> list[Any]:
         """Return the alternatives that a value has. Only if its type leaves several, it is validated."""
-        found = [each for each in map(self._resolved, schemas) if _has_type(each, value)]
-        return found if len(found) < 2 else [each for each in found if self._is_valid(each, value)]
+        found = [each for each in schema[choice] if _has_type(self._resolved(each), value)]
+        if len(found) > 1 and not self._is_leaf_of_equal_tags(found, value):
+            found = [each for each in found if self._is_valid(self._resolved(each), value)]
+        if not found and self._selects(schema, at):
+            raise UnfitValueError(f"the value fits no alternative of {choice}, which have fields to change", at.path)
+        return found
+
+    def _is_leaf_of_equal_tags(self, schemas: list[Any], value: Any) -> bool:
+        """Return True if it does not matter which alternative a value has. An encrypted one may be valid for none."""
+        if isinstance(value, dict | list):
+            return False
+        tags = {(_tags(each), _tags(self._resolved(each))) for each in schemas}
+        return len(tags) == 1 and not any(
+            name in self._resolved(each) for each in schemas for name in (*_CHOICES, "allOf", "enum", "const")
+        )
+
+    def _selects(self, schema: _Part, at: _Place) -> bool:
+        """Return True if a change applies to a place, or to a field inside it."""
+        left, seen = [(schema, at.path, at.name, at.tags)], set[int]()
+        while left:
+            each, path, name, tags = left.pop()
+            if not isinstance(each, Mapping) or id(each) in seen:
+                continue
+            seen.add(id(each))
+            tags |= _tags(each)
+            if name and self._change(path, name, "STRING", tags) is not None:
+                return True
+            inner = [*self._included(each), each.get("items")]
+            left += [(found, path, name, tags) for found in inner]
+            left += [(found, f"{path}.{name}", name, _NONE) for name, found in _properties(each)]
+        return False
+
+    def _included(self, schema: _Part) -> list[Any]:
+        found = [self._references.referred(schema["$ref"])] if isinstance(schema.get("$ref"), str) else []
+        for name in ("allOf", *_CHOICES):
+            found += schema[name] if isinstance(schema.get(name), list) else ()
+        return found
+
+    def _check_places(self) -> None:
+        """Raise :class:`UnsupportedRuleError` for a field to change that :meth:`value` does not visit."""
+        left, seen = [self._root], set[int]()
+        while left:
+            each = left.pop()
+            if not isinstance(each, Mapping) or id(each) in seen:
+                continue
+            seen.add(id(each))
+            left += [*self._included(each), *(inner for _, inner in _properties(each))]
+            for name, inner in each.items():
+                if name == "items" and isinstance(inner, Mapping):
+                    left.append(inner)
+                elif name not in _VISITED:
+                    self._check_unvisited(name, inner)
+
+    def _check_unvisited(self, keyword: str, schema: Any) -> None:
+        left, seen = [schema], set[int]()
+        while left:
+            each = left.pop()
+            if isinstance(each, list):
+                left += each
+            if not isinstance(each, Mapping) or id(each) in seen:
+                continue
+            seen.add(id(each))
+            tags = _tags(each)
+            if tags and self._change_of(RuledField("$", keyword, "STRING", tags)) is not None:
+                raise UnsupportedRuleError(
+                    f"the JSON schema has the tags {', '.join(sorted(tags))} under {keyword!r}, where rules do not "
+                    "change fields: declare these fields in 'properties' or in one schema of 'items'"
+                )
+            left += each.values()
+            if isinstance(each.get("$ref"), str):
+                left.append(self._references.referred(each["$ref"]))
+
+    def _referred(self, schema: _Part) -> Any:
+        found = self._references.referred(schema["$ref"]) if isinstance(schema["$ref"], str) else None
+        if found is None:
+            raise SchemaError(f"the JSON schema has no {schema['$ref']!r}, so the rules cannot be applied")
+        return found
 
     def _resolved(self, schema: Any) -> Any:
         found = self._references.target(schema)
@@ -154,6 +238,8 @@ class _Walk:
         return found
 
     def _is_valid(self, schema: Any, value: Any) -> bool:
+        if not isinstance(schema, Mapping):
+            return True
         known = self._known.get(id(schema))
         if known is None:
             shared = {name: self._root[name] for name in ("definitions", "$defs") if name in self._root}
@@ -163,6 +249,24 @@ class _Walk:
         except DeserializationError:
             return False
         return True
+
+
+def _tags(schema: Any) -> frozenset[str]:
+    return frozenset(map(str, schema.get(_TAGS) or ())) if isinstance(schema, Mapping) else _NONE
+
+
+def _properties(schema: _Part) -> Iterable[tuple[str, Any]]:
+    found = schema.get("properties")
+    return found.items() if isinstance(found, Mapping) else ()
+
+
+def _members_of(parts: list[_Part], path: str) -> list[_Member]:
+    """Return the properties of all schemas of an object."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for part in parts:
+        for name, inner in _properties(part):
+            found[name] = (*found.get(name, ()), inner)
+    return [(name, f"{path}.{name}", schemas) for name, schemas in found.items()]
 
 
 def _has_type(schema: Any, value: Any) -> bool:

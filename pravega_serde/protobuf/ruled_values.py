@@ -40,12 +40,14 @@ class ProtobufRuledValues:
         self._descriptor, self._tags_of = descriptor_of(serializer.message_class), tags_of
 
     def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
-        """Return a function that changes fields inside a message, and returns the message."""
+        """Return a function that changes fields inside a message, and returns a new one."""
         change = _Compiler(change_of, self._tags_of).of(self._descriptor)
 
         def changed(message: Any) -> Any:
-            change(message)
-            return message
+            made = type(message)()
+            made.CopyFrom(message)  # a rule that fails halfway may be allowed to
+            change(made)
+            return made
 
         return changed
 

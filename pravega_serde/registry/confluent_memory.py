@@ -140,12 +140,13 @@ class ConfluentMemoryRegistry:
 
     def _lookup(self, name: str, *, query: Mapping[str, str], body: Body) -> Any:
         subject, wanted = self._subject(name), self._stored(body)
-        for version, schema_id in sorted(subject.versions.items(), reverse=True):
-            known = self._schemas[schema_id]
-            given = [each for each in _CONTRACT if each in wanted]
-            sort = query.get("normalize") == "true"
-            if _identity(known, *given, sort=sort) == _identity(wanted, *given, sort=sort):
-                return {**known, "subject": name, "version": version, "id": schema_id}
+        sort = query.get("normalize") == "true"
+        # First the same contract, also if it is empty; then any version with what the request has.
+        for compared in (_CONTRACT, tuple(each for each in _CONTRACT if each in wanted)):
+            for version, schema_id in sorted(subject.versions.items(), reverse=True):
+                known = self._schemas[schema_id]
+                if _identity(known, *compared, sort=sort) == _identity(wanted, *compared, sort=sort):
+                    return {**known, "subject": name, "version": version, "id": schema_id}
         raise _RefusedError(404, 40403, "Schema not found")
 
     def _register(self, name: str, *, query: Mapping[str, str], body: Body) -> Any:

@@ -6,6 +6,7 @@ compare the schemas of every format themselves.
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -254,7 +255,9 @@ class ConfluentStore:
         schema = type.info
         part = _part(schema.format)
         text = part.to_text(schema, source=self._as_source) if type.text is None else type.text
-        found = self._find_or_add(self._subject_of(schema), schema.format, text, add=self._config.register_schema)
+        subject = self._subject_of(schema)
+        found = self._find_or_add(subject, schema.format, text, add=self._config.register_schema)
+        found = self._newest(subject, schema.format, text, found)
         kind = self.prefix_of(schema.format)
         prefix = b"" if kind is None else kind.of(part.indexes(schema), schema.type)
         return self.framings[0].header(found.id) + prefix, self._rules_to_write(found, schema)
@@ -268,9 +271,33 @@ class ConfluentStore:
         references = tuple(Reference(name, name, versions[name]) for name in text.references)
         return calls.schema_body(schema.format, text.text, references)
 
+    def _newest(
+        self, subject: str, format: SerializationFormat, text: SchemaText, found: SubjectSchema
+    ) -> SubjectSchema:
+        """Return the latest version if it has the same schema as the one that the server found, or that one.
+
+        Rules that are added to a schema are a new version with the same text. A server may return the older version.
+        """
+        lookup = self._lookup()
+        try:
+            latest = lookup.run(calls.schema_version(subject, "latest"))
+        except RegistryNotFoundError:  # deleted since
+            return found
+        if latest.id == found.id:
+            return found
+        one, other = ((_parsed(each), each.references) for each in (found, latest))
+        same = one == other or (
+            _part(format).is_parsed(latest.text) and _is_same(format, text, (latest, lookup.text(latest)))
+        )
+        return latest if same else found
+
     def _rules_to_write(self, found: SubjectSchema, schema: SchemaInfo) -> PayloadRules | None:
-        """Return the rules of the registered schema, whose tags the writer's schema may lack."""
-        if not found.contract:
+        """Return the rules of the registered schema, whose tags the writer's schema may lack.
+
+        They are read with the id: when a server finds a schema, its answer may lack the rules.
+        """
+        asked = self._cached(("contract", found.id), lambda: self.run(calls.schema_by_id(found.id)))
+        if not RuleSet.from_json(asked.contract):
             return None
         registered, info = self._registered(self.framings[0], found.id)
         part = _part(info.format)
@@ -467,6 +494,14 @@ def _is_same(
         return part.is_same(part.from_text(schema), part.from_text(text))
     except SchemaError:  # such as a file that has only enums
         return _texts(schema) == _texts(text)
+
+
+def _parsed(registered: SubjectSchema) -> Any:
+    """Return the parsed text of a schema, or the text of a Protobuf file or of a name."""
+    try:
+        return json.loads(registered.text)
+    except ValueError:
+        return registered.text
 
 
 def _texts(schema: SchemaText) -> tuple[str, dict[str, str]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -13,7 +15,18 @@ from uuid import UUID
 from pravega_serde.errors import MissingExtraError, UnsupportedRuleError
 from pravega_serde.registry.rule_set import Rule
 
+#: Type of a rule -> names in its expression whose values change from one run to the next.
+_CHANGING: Final = {
+    "CEL": re.compile(r"\bnow\b"),
+    "CEL_FIELD": re.compile(r"\bnow\b"),
+    "JSONATA": re.compile(r"\$(now|millis|random|shuffle|eval)\b"),
+}
 _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
+
+
+def is_deterministic(rule: Rule) -> bool:
+    """Return True if the expression of a rule has the same result each time for the same value."""
+    return _CHANGING[rule.type].search(rule.expr) is None
 
 
 def cel_function(rule: Rule) -> Callable[[Mapping[str, Any], Any], Any]:
@@ -29,7 +42,7 @@ def cel_function(rule: Rule) -> Callable[[Mapping[str, Any], Any], Any]:
     programs = [
         _program(celpy, rule, each) for each in ((guard, expression) if found and guard.strip() else (expression,))
     ]
-    uses_now = "now" in rule.expr
+    uses_now = not is_deterministic(rule)
 
     def run(variables: Mapping[str, Any], otherwise: Any) -> Any:
         activation = {name: _to_cel(types, value) for name, value in variables.items()}
@@ -47,11 +60,21 @@ def jsonata_function(rule: Rule) -> Callable[[Any], Any]:
     """Return the function of a rule. Raises as :func:`cel_function`; the package is ``jsonata-python``."""
     jsonata = _required("jsonata", "jsonata-python", rule)
     try:
-        compiled = jsonata.Jsonata(rule.expr)
+        compiled = _Jsonata(jsonata, rule.expr)
     except Exception as error:
         raise UnsupportedRuleError(f"{rule.title} has an invalid expression: {error}") from error
-    run: Callable[[Any], Any] = compiled.evaluate
+
+    def run(value: Any) -> Any:
+        return compiled.evaluate(value)
+
     return run
+
+
+class _Jsonata(threading.local):
+    """Compiled expression. Each thread has its own, because the variables of a run are stored in it."""
+
+    def __init__(self, jsonata: ModuleType, expression: str) -> None:
+        self.evaluate: Callable[[Any], Any] = jsonata.Jsonata(expression).evaluate
 
 
 def _required(module: str, package: str, rule: Rule) -> ModuleType:

@@ -17,7 +17,7 @@ import base64
 import binascii
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
@@ -50,6 +50,7 @@ _KEYS: Final = {"AES128_GCM": (16, 3), "AES256_GCM": (32, 3), "AES256_SIV": (64,
 _NONCE: Final = 12
 _VERSION_PREFIX: Final = 5
 _LATEST: Final = -1
+_LARGEST_VERSION: Final = (1 << 31) - 1
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
@@ -116,6 +117,8 @@ class RuleCipher:
     ) -> None:
         self._rule, self._rules, self._subject, self._requests = rule, rules, subject, requests
         self._key_service = key_service
+        # A service has only its own access to keys: what another one has unwrapped is not for it.
+        self._opened_by = key_service if isinstance(key_service, Hashable) else object()
         self._ciphers: dict[int, Any] = {}
         self._kek_name = self._parameter(_KEK_NAME) or ""
         if not self._kek_name:
@@ -158,13 +161,16 @@ class RuleCipher:
     def open(self, sealed: bytes) -> bytes:
         """Return the value of an encrypted form.
 
-        Raises :class:`DecryptionError`, :class:`EncryptionKeyError`, RegistryError.
+        Raises :class:`DecryptionError`, also for a version of the data key that does not exist if others do;
+        :class:`EncryptionKeyError`, RegistryError.
         """
         version = 1
         if self._expiry_ms:
             if len(sealed) < _VERSION_PREFIX or sealed[0]:
                 raise DecryptionError("the value is not encrypted: it does not begin with the version of a data key")
             version, sealed = int.from_bytes(sealed[1:_VERSION_PREFIX]), sealed[_VERSION_PREFIX:]
+            if not 0 < version <= _LARGEST_VERSION:
+                raise DecryptionError(f"the value was changed: it names version {version} of a data key")
         cipher = self._cipher(version)
         try:
             if self._algorithm == "AES256_SIV":
@@ -200,7 +206,7 @@ class RuleCipher:
         if not self._expiry_ms:
             made = self._ciphers.get(1)
             if made is None:
-                found = self._requests.cached((*self._key, 1, "cipher"), lambda: self._opened(self._written(1)))
+                found = self._requests.cached((*self._key, 1, self._opened_by), lambda: self._opened(self._written(1)))
                 made = self._ciphers[1] = found
             return 1, made
         dek: _Dek = self._requests.cached((*self._key, _LATEST), lambda: self._written(_LATEST), latest=True)
@@ -214,7 +220,8 @@ class RuleCipher:
         made = self._ciphers.get(version)
         if made is None:
             made = self._ciphers[version] = self._requests.cached(
-                (*self._key, version, "cipher"), lambda: self._opened(known or self._found(version, deleted=True))
+                (*self._key, version, self._opened_by),
+                lambda: self._opened(known or self._found(version, deleted=True)),
             )
         return made
 
@@ -223,6 +230,11 @@ class RuleCipher:
 
     def _found(self, version: int, *, deleted: bool) -> _Dek:
         found = self._looked_up(version, deleted=deleted)
+        if found is None and self._looked_up(_LATEST, deleted=True) is not None:
+            raise DecryptionError(
+                f"the value names version {version} of the data key of {self._kek_name!r} for {self._subject!r}, which "
+                "does not exist although others do: the value was changed, or that version was removed"
+            )
         if found is None:
             raise EncryptionKeyError(
                 f"the registry has no data key of {self._kek_name!r} for subject {self._subject!r}, version {version} "

@@ -83,6 +83,14 @@ class RuledField:
 ChangeOf = Callable[[RuledField], Callable[[Any, Any], Any] | None]
 
 
+class UnfitValueError(Exception):
+    """Value that the schema does not describe, so it is not known which of its fields change."""
+
+    def __init__(self, reason: str, field_path: str) -> None:
+        super().__init__(reason)
+        self.reason, self.field_path = reason, field_path
+
+
 class RuledValues(Protocol):
     """Values of a schema's payloads as rules see them."""
 

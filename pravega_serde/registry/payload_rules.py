@@ -7,7 +7,8 @@ forms of values, for rows and for columns. Rules that encrypt whole payloads do 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -19,16 +20,17 @@ from pravega_serde.errors import (
     DeserializationError,
     EncryptionKeyError,
     MissingExtraError,
+    PravegaError,
     RegistryError,
     SchemaError,
     SerializationError,
     UnsupportedRuleError,
 )
 from pravega_serde.registry.contract import SchemaInfo
-from pravega_serde.registry.expressions import cel_function, jsonata_function
+from pravega_serde.registry.expressions import cel_function, is_deterministic, jsonata_function
 from pravega_serde.registry.field_encryption import Requests, RuleCipher
 from pravega_serde.registry.formats import part_of
-from pravega_serde.registry.interface import RuledField, RuledValues
+from pravega_serde.registry.interface import RuledField, RuledValues, UnfitValueError
 from pravega_serde.registry.rule_set import Mode, Phase, Rule, RuleSet, without_repeats
 
 _log: Final = logging.getLogger(__name__)
@@ -36,8 +38,16 @@ _log: Final = logging.getLogger(__name__)
 #: Types of fields that rules of fields see.
 _PRIMITIVE: Final = frozenset({"STRING", "BYTES", "INT", "LONG", "FLOAT", "DOUBLE", "BOOLEAN", "NULL"})
 _ENCRYPTED: Final = frozenset({"STRING", "BYTES"})
+_EXPRESSIONS: Final = frozenset({"CEL", "CEL_FIELD", "JSONATA"})
+#: Type of a field -> types of a result that may replace its values.
+_RESULTS: Final[Mapping[str, tuple[type, ...]]] = {
+    "STRING": (str,),
+    "BYTES": (bytes,),
+    "BOOLEAN": (bool,),
+    **dict.fromkeys(("INT", "LONG", "FLOAT", "DOUBLE"), (int, float, Decimal)),
+}
 #: Errors that no event is at fault for.
-_NOT_OF_THE_EVENT: Final = (RegistryError, UnsupportedRuleError, MissingExtraError, SchemaError)
+_NOT_OF_THE_EVENT: Final = (RegistryError, UnsupportedRuleError, MissingExtraError, SchemaError, EncryptionKeyError)
 #: Applies a rule to a value, and returns the new value. Raises any error if the rule fails.
 _Apply = Callable[[Any], Any]
 
@@ -120,10 +130,12 @@ class PayloadRules:
             if not rule.fails_on("failure", self._mode):
                 _log.warning("%s failed, and continues by its action on failure: %s", rule.title, type(error).__name__)
                 return value
-            if isinstance(error, EncryptionKeyError | DecryptionError):
+            if isinstance(error, DecryptionError):
                 raise
             kind = DeserializationError if self._mode == "READ" else SerializationError
-            raise kind(f"{rule.title} failed: {_reason(error)}") from error
+            # The traceback of another package's error may have values of fields in its text.
+            cause = error if isinstance(error, PravegaError) else None
+            raise kind(f"{rule.title} failed: {_reason(error)}") from cause
         if rule.fails_on("success", self._mode):
             kind = DeserializationError if self._mode == "READ" else SerializationError
             raise kind(f"{rule.title} succeeded, and its action on success is an error")
@@ -140,7 +152,7 @@ class PayloadRules:
 
     @cached_property
     def _of_values(self) -> list[tuple[Rule, _Apply]]:
-        return list(self._compiled("domain", {"ENCRYPT", "CEL", "CEL_FIELD", "JSONATA"}))
+        return list(self._compiled("domain", {"ENCRYPT", *_EXPRESSIONS}))
 
     @cached_property
     def _of_bytes(self) -> list[tuple[Rule, _Apply]]:
@@ -159,6 +171,8 @@ class PayloadRules:
             for outcome in ("success", "failure"):
                 rule.fails_on(outcome, self._mode)  # raises for an unknown action
             if all(rule is not each for each in fields) or any(rule is each for each in kept):
+                if rule.type in _EXPRESSIONS:
+                    self.is_deterministic &= is_deterministic(rule)
                 yield rule, getattr(self, f"_{rule.type.lower()}")(rule)
 
     def _cipher(self, rule: Rule) -> RuleCipher:
@@ -196,7 +210,17 @@ class PayloadRules:
 
             return changed
 
-        return self._values.changed(change_of)
+        change_fields = self._values.changed(change_of)
+        if writes:
+            return change_fields
+
+        def decrypted(value: Any) -> Any:
+            try:
+                return change_fields(value)
+            except UnfitValueError as error:
+                raise DecryptionError(error.reason, field_path=error.field_path) from error
+
+        return decrypted
 
     def _cel(self, rule: Rule) -> _Apply:
         run, values = cel_function(rule), self._values
@@ -222,7 +246,10 @@ class PayloadRules:
 
     def _made(self, before: Any, after: Any) -> Any:
         """Return the value of an expression as the schema has it."""
-        return before if after is before else self._values.read(self._values.write(after))
+        if after is before:
+            return before
+        _check_result(self._values.plain(before), after)
+        return self._values.read(self._values.write(after))
 
     def _cel_field(self, rule: Rule) -> _Apply:
         run, values = cel_function(rule), self._values
@@ -239,6 +266,8 @@ class PayloadRules:
                 if condition:
                     _check(rule, made, field.full_name)
                     return value
+                if made is not value and kind == field.type and not isinstance(made, _RESULTS.get(kind, object)):
+                    raise _ResultError(f"the expression returns {_name_of(made)} for the field {field.full_name!r}")
                 return made
 
             return changed
@@ -248,6 +277,21 @@ class PayloadRules:
 
 class _RefusedError(Exception):
     """Condition that an event does not meet."""
+
+
+class _ResultError(Exception):
+    """Result of an expression that cannot replace the value."""
+
+
+def _check_result(before: Any, after: Any) -> None:
+    """Raise an error for no result, and for another kind of value: formats do not check all that they write."""
+    for kind in (Mapping, list):
+        if isinstance(before, kind) and not isinstance(after, kind):
+            raise _ResultError(f"the expression returns {_name_of(after)}, which cannot replace the value")
+
+
+def _name_of(value: Any) -> str:
+    return "nothing" if value is None else f"a value of type {type(value).__name__}"
 
 
 def _check(rule: Rule, result: Any, field: str = "") -> None:
@@ -262,4 +306,8 @@ def _selects(rule: Rule, field: RuledField) -> bool:
 def _reason(error: Exception) -> str:
     if isinstance(error, _RefusedError):
         return f"the event does not meet {error}"
-    return getattr(error, "reason", "") or f"{type(error).__name__}: {error}"
+    if isinstance(error, _ResultError):
+        return str(error)
+    if isinstance(error, PravegaError | UnfitValueError) and (reason := str(getattr(error, "reason", ""))):
+        return reason
+    return type(error).__name__

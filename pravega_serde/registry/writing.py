@@ -53,6 +53,10 @@ class _Encoder:
         header, rules = store_of(config).prepared(type)
         return cls(type, header, config.codec, rules)
 
+    @property
+    def is_deterministic(self) -> bool:
+        return self.rules is None or self.rules.is_deterministic
+
     def with_objects(self, payloads: ObjectPayloads) -> _Encoder:
         return replace(self, write_payload=payloads.serialize)
 
@@ -153,7 +157,7 @@ class RegistrySerializer(_Writer):
     @property
     def is_deterministic(self) -> bool:
         """True if equal values have equal events, with the rules of the schema."""
-        return self._encoder.rules is None or self._encoder.rules.is_deterministic
+        return self._encoder.is_deterministic
 
     @property
     def schema(self) -> SchemaInfo:
@@ -208,6 +212,11 @@ class MultiTypeSerializer(_Writer):
     def write_may_block(self) -> bool:
         """True if a write may wait for keys of the schemas' rules."""
         return any(encoder.rules is not None for encoder in self._encoders.values())
+
+    @property
+    def is_deterministic(self) -> bool:
+        """True if equal values have equal events, with the rules of all schemas."""
+        return all(encoder.is_deterministic for encoder in self._encoders.values())
 
     def _reader(self) -> RegistryDeserializer:
         types = tuple(encoder.type for encoder in self._encoders.values())

@@ -271,6 +271,9 @@ def test_imports_are_registered_once() -> None:
         assert [request.path for request in registry.requests] == [
             *(f"/subjects/{file.name}" for file in files.file[:-1]),
             "/subjects/s",
+            # The rules of the schema: of the latest version if it has the same schema, and always with the id.
+            "/subjects/s/versions/latest",
+            "/schemas/ids/7",
         ]
 
 

@@ -6,13 +6,17 @@ import json
 import pickle
 import sys
 import time
+import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from pravega_serde import Enveloped, Framed, typed
 from pravega_serde.encryption import ConfluentKeys
 from pravega_serde.errors import (
     DecryptionError,
@@ -22,8 +26,15 @@ from pravega_serde.errors import (
     SerializationError,
     UnsupportedRuleError,
 )
-from pravega_serde.registry import confluent_memory, deserializer, field_encryption, serializer
+from pravega_serde.registry import (
+    confluent_memory,
+    deserializer,
+    field_encryption,
+    multi_type_serializer,
+    serializer,
+)
 from pravega_serde.registry.confluent_memory import ConfluentMemoryRegistry, mock_confluent_registry
+from pravega_serde.registry.expressions import jsonata_function
 from pravega_serde.registry.rule_set import RuleSet
 from tests.unit.registry._rules import AVRO, FORMATS, JSON, VALUE, encrypting, register, rule, text_of
 
@@ -154,6 +165,39 @@ def test_fields_are_encrypted_by_row_and_by_column(
     assert equal == (algorithm == "AES256_SIV")
 
 
+@pytest.mark.parametrize("given", [True, False], ids=["schema", "latest"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_rules_that_are_added_to_a_schema_run(
+    format: str, given: bool, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    settings: dict[str, Any] = {"schema": FORMATS[format], "format": format} if given else {}
+    serializer(uri, group="s", schema=FORMATS[format], format=format, register_schema=True)
+    _registered(registry, format, encrypting())
+    writer = serializer(uri, group="s", key_service=KEYS, **settings)
+    event = writer.serialize(VALUE)
+    assert event[:5] == b"\0\0\0\0\2"
+    assert b"4111" not in event
+    assert _plain(deserializer(uri, group="s", key_service=KEYS), event, format) == VALUE
+
+
+def test_rules_run_if_the_search_for_a_schema_does_not_return_them(
+    uri: str, registry: ConfluentMemoryRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _registered(registry, "json", encrypting())
+    whole = registry.answer
+
+    def answer(method: str, *request: Any) -> tuple[int, bytes]:
+        status, content = whole(method, *request)
+        found = json.loads(content)
+        if method == "POST" and "ruleSet" in found:
+            del found["ruleSet"]
+        return status, json.dumps(found).encode()
+
+    monkeypatch.setattr(registry, "answer", answer)
+    writer = serializer(uri, group="s", schema=JSON, format="json", key_service=KEYS)
+    assert b"4111" not in writer.serialize(VALUE)
+
+
 def test_fields_are_decrypted_before_they_are_resolved(uri: str, registry: ConfluentMemoryRegistry) -> None:
     register(registry, "s", AVRO, encrypting())
     event = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS).serialize(VALUE)
@@ -171,6 +215,109 @@ def test_tags_of_the_metadata_are_patterns(uri: str, registry: ConfluentMemoryRe
     assert b"4111" not in event
     assert "müsli".encode() in event
     assert writer.deserialize(event) == VALUE
+
+
+_SECRET: Any = {"type": "string", "confluent:tags": ["PII"]}
+_DEFINED: Any = {"definitions": {"secret": _SECRET, "plain": {"type": "string"}}}
+
+
+def _json_uses(uri: str, registry: ConfluentMemoryRegistry, schema: Any) -> tuple[Any, Any]:
+    """Return a writer and a reader of a JSON schema whose fields with the tag are encrypted."""
+    schema = {"type": "object", **schema}
+    register(registry, "s", schema, encrypting("AES256_SIV"), kind="JSON")
+    writer = serializer(uri, group="s", schema=schema, format="json", key_service=KEYS)
+    return writer, deserializer(uri, group="s", key_service=KEYS)
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        {"$ref": "#/definitions/secret"},
+        {"$ref": "#/definitions/plain", "confluent:tags": ["PII"]},
+        {"oneOf": [{"type": "null"}, _SECRET]},
+        {"oneOf": [{"type": "null"}, {"$ref": "#/definitions/secret"}]},
+        {"allOf": [{"type": "string"}, _SECRET]},
+        {"anyOf": [{"type": "string", "maxLength": 9}, {"type": "string", "pattern": "^4"}], "confluent:tags": ["PII"]},
+        {"type": "array", "items": _SECRET},
+        {"type": "array", "items": {"$ref": "#/definitions/secret"}},
+    ],
+    ids=lambda card: json.dumps(card)[:50],
+)
+def test_tags_of_parts_of_a_json_schema(card: Any, uri: str, registry: ConfluentMemoryRegistry) -> None:
+    writer, reader = _json_uses(uri, registry, {"properties": {"card": card}, **_DEFINED})
+    value = {"card": ["4111"] if card.get("type") == "array" else "4111"}
+    event = writer.serialize(value)
+    assert b"4111" not in event
+    assert reader.deserialize(event) == value
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"properties": {"card": _SECRET}}, {"properties": {"card": _SECRET}}]},
+        {"allOf": [{"properties": {"card": _SECRET}}], "properties": {"card": _SECRET}},
+        {"oneOf": [{"properties": {"card": _SECRET}}], "anyOf": [{"properties": {"card": _SECRET}}]},
+        {"properties": {"card": {"allOf": [_SECRET, _SECRET]}}},
+    ],
+    ids=["all", "all and own", "one and any", "of the field"],
+)
+def test_a_field_is_encrypted_once(schema: Any, uri: str, registry: ConfluentMemoryRegistry) -> None:
+    simple = _json_uses(
+        f"{uri}-simple",
+        mock_confluent_registry(f"mock://{uri.partition('://')[2]}-simple"),
+        {"properties": {"card": _SECRET}},
+    )[0]
+    writer, reader = _json_uses(uri, registry, schema)
+    event = writer.serialize({"card": "4111"})
+    assert b"4111" not in event
+    assert len(event) == len(simple.serialize({"card": "4111"}))
+    assert reader.deserialize(event) == {"card": "4111"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": {"^c": _SECRET}},
+        {"additionalProperties": _SECRET},
+        {"additionalProperties": {"type": "object", "properties": {"card": _SECRET}}},
+        {"additionalProperties": {"$ref": "#/definitions/secret"}, **_DEFINED},
+        {"properties": {"cards": {"type": "array", "items": [_SECRET]}}},
+        {"properties": {"cards": {"type": "array", "prefixItems": [_SECRET]}}},
+        {"if": {"required": ["card"]}, "then": {"properties": {"card": _SECRET}}},
+        {"if": {"required": ["card"]}, "else": {"properties": {"card": _SECRET}}},
+        {"properties": {"a": {"$ref": "#/definitions/b"}}, "definitions": {"b": {"patternProperties": {"c": _SECRET}}}},
+        {"dependentSchemas": {"a": {"properties": {"card": _SECRET}}}},
+    ],
+    ids=lambda schema: json.dumps(schema)[:60],
+)
+def test_a_tag_where_fields_are_not_changed_is_refused(
+    schema: Any, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    with pytest.raises(UnsupportedRuleError, match="the tags PII under"):
+        _json_uses(uri, registry, schema)
+
+
+def test_tags_that_no_rule_selects_may_be_anywhere(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    other = {"additionalProperties": {**_SECRET, "confluent:tags": ["OTHER"]}, "properties": {"card": _SECRET}}
+    writer, reader = _json_uses(uri, registry, {**other, "definitions": {"unused": _SECRET}})
+    assert reader.deserialize(writer.serialize({"card": "4111", "x": "y"})) == {"card": "4111", "x": "y"}
+
+
+def test_an_encrypted_value_without_an_alternative_is_an_error(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    short = {**_SECRET, "maxLength": 5}
+    kinds = [{"type": "object", "properties": {"card": short, name: {"type": "integer"}}} for name in "ab"]
+    payment = {"oneOf": [{**each, "required": [*each["properties"]]} for each in kinds]}
+    schema = {"properties": {"id": {"type": "integer"}, "payment": payment}}
+    writer, reader = _json_uses(uri, registry, schema)
+    event = writer.serialize({"payment": {"card": "4111", "b": 1}})
+    assert b"4111" not in event
+    errors: list[DeserializationError] = []
+    with pytest.raises(DecryptionError, match=r"fits no alternative of oneOf.*\$\.payment|\$\.payment.*fits no"):
+        reader.deserialize(event)
+    assert reader.decode_column(pa.array([event]), on_error=errors.append).to_pylist() == [None]
+    assert [error.row for error in errors] == [0]
+    with pytest.raises(SerializationError, match="fits no alternative"):
+        writer.serialize({"payment": {"card": "4111", "c": 1}})
 
 
 @pytest.mark.parametrize(
@@ -225,6 +372,53 @@ def test_plain_text_in_an_encrypted_field_is_a_malformed_record(uri: str, regist
         reader.deserialize(bad)
     assert reader.decode_column(pa.array([bad, good]), on_error=errors.append).to_pylist() == [None, VALUE]
     assert [(error.row, error.field_path) for error in errors] == [(0, "shop.Order.card")]
+
+
+@pytest.mark.parametrize("mode", ["WRITE", "READ"])
+def test_a_missing_key_is_never_an_allowed_failure(mode: str, uri: str, registry: ConfluentMemoryRegistry) -> None:
+    register(registry, "s", AVRO, encrypting(onFailure="NONE"))
+    event = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS).serialize(VALUE)
+    other: dict[str, Any] = {"registry": f"{uri}?other", "group": "s"}
+    other["key_service"] = ConfluentKeys({"secret": "another"})
+    use = serializer(schema=AVRO, format="avro", **other).serialize if mode == "WRITE" else None
+    with pytest.raises(EncryptionKeyError):
+        use(VALUE) if use else deserializer(**other).deserialize(event)
+
+
+def test_a_key_service_uses_only_keys_that_it_unwraps(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    register(registry, "s", AVRO, encrypting())
+    event = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS).serialize(VALUE)
+    with pytest.raises(EncryptionKeyError, match="local-kms did not wrap"):
+        deserializer(uri, group="s", key_service=ConfluentKeys({"secret": "another"})).deserialize(event)
+    equal = deserializer(uri, group="s", key_service=ConfluentKeys({"secret": "s3cret"}))
+    before = registry.requests
+    assert equal.deserialize(event) == VALUE
+    assert registry.requests == before  # equal services share the keys
+
+
+@pytest.mark.parametrize("version", [2, (1 << 32) - 1])
+def test_another_version_of_the_key_in_a_value_is_a_malformed_record(
+    version: int, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    payload = {**encrypting(days=1), "type": "ENCRYPT_PAYLOAD", "tags": []}
+    register(registry, "s", AVRO, payload, phase="encodingRules")
+    writer = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS)
+    good = writer.serialize(VALUE)
+    bad = good[:6] + version.to_bytes(4) + good[10:]
+    errors: list[DeserializationError] = []
+    reader = deserializer(uri, group="s", key_service=KEYS)
+    assert reader.decode_column(pa.array([bad, good]), on_error=errors.append).to_pylist() == [None, VALUE]
+    assert [(type(error), error.row) for error in errors] == [(DecryptionError, 0)]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_failure_that_is_allowed_keeps_the_whole_value(
+    format: str, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    fails = rule("CEL_FIELD", mode="WRITE", tags=["PII"], expr="name == 'card' ? 'x' : string(1 / 0)", onFailure="NONE")
+    _registered(registry, format, fails)
+    writer = serializer(uri, group="s", schema=FORMATS[format], format=format)
+    assert _plain(writer, writer.serialize(VALUE), format) == VALUE
 
 
 def test_a_failure_may_be_allowed(uri: str, registry: ConfluentMemoryRegistry) -> None:
@@ -310,6 +504,85 @@ def test_a_value_is_transformed(given: Any, format: str, uri: str, registry: Con
     _registered(registry, format, given)
     writer = serializer(uri, group="s", schema=FORMATS[format], format=format)
     assert _plain(writer, writer.serialize(VALUE), format) == {**VALUE, "id": 8}
+
+
+def test_jsonata_in_several_threads() -> None:
+    run = jsonata_function(RuleSet.from_json({"ruleSet": {"domainRules": [_IDS]}}).rules["domain"][0])
+
+    class Meddled(dict[str, Any]):
+        def get(self, name: str, default: Any = None) -> Any:  # type: ignore[override]
+            if name == "id":
+                with ThreadPoolExecutor(1) as other:
+                    assert other.submit(run, {"id": 2, "name": "other"}).result(10) == [2, "other"]
+            return super().get(name, default)
+
+    assert run(Meddled(id=1, name="own")) == [1, "own"]
+
+
+@dataclass
+class _Order:
+    id: int
+    card: str | None
+    tags: list[str]
+
+
+_IDS: Any = rule("JSONATA", expr="[id, $$.name]")
+
+
+@pytest.mark.parametrize(
+    ("given", "deterministic"),
+    [
+        (rule("CEL", expr="message.id == 1 ? message : {'id': int(now), 'card': '', 'tags': []}"), False),
+        (rule("CEL_FIELD", kind="CONDITION", expr="now > timestamp('2020-01-01T00:00:00Z')"), False),
+        (rule("CEL_FIELD", tags=["PII"], expr="value + 'known'"), True),
+        (rule("JSONATA", expr="$merge([$, {'id': $millis()}])"), False),
+        (rule("JSONATA", expr="$merge([$, {'card': $now()}])"), False),
+        (rule("JSONATA", expr="$merge([$, {'id': $floor($random() * 9)}])"), False),
+        (rule("JSONATA", expr="$merge([$, {'id': id + 1}])"), True),
+        (encrypting(), False),
+        (encrypting("AES256_SIV"), True),
+    ],
+    ids=lambda given: str(given.get("expr", given["type"]))[:40] if isinstance(given, dict) else str(given),
+)
+def test_events_of_equal_values_are_equal_as_declared(
+    given: Any, deterministic: bool, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    register(registry, "s", AVRO, given)
+    writer = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS)
+    several = multi_type_serializer(uri, group="s", schemas=[AVRO], format="avro", key_service=KEYS)
+    wrapped = [Enveloped(writer, source="s", type="t"), Framed(several, "delimited"), typed(writer, _Order)]
+    assert {each.is_deterministic for each in (writer, several, *wrapped)} == {deterministic}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (rule("JSONATA", mode="WRITE", expr="missing"), "returns nothing"),
+        (rule("JSONATA", mode="WRITE", expr="card"), "returns a value of type str"),
+        (rule("CEL", mode="WRITE", expr="message.id"), "returns a value of type int"),
+        (
+            rule("CEL_FIELD", mode="WRITE", tags=["PII"], expr="size(value)"),
+            "a value of type int for the field",
+        ),
+    ],
+    ids=["nothing", "text", "number", "field"],
+)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_result_of_another_type_is_an_error_of_the_event(
+    given: Any, words: str, format: str, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    _registered(registry, format, given)
+    writer = serializer(uri, group="s", schema=FORMATS[format], format=format)
+    with pytest.raises(SerializationError, match=words):
+        writer.serialize(VALUE)
+
+
+def test_errors_have_no_values_of_fields(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    register(registry, "s", AVRO, rule("JSONATA", mode="WRITE", expr="$number(card & 'x')"))
+    writer = serializer(uri, group="s", schema=AVRO, format="avro")
+    with pytest.raises(SerializationError, match="'jsonata' of type JSONATA failed: ") as error:
+        writer.serialize(VALUE)
+    assert "4111" not in "".join(traceback.format_exception(error.value))
 
 
 def test_an_extra_that_is_missing_is_named(
