@@ -54,6 +54,10 @@ class TaskWrites:
             if request["session"] in self._ended:
                 raise ConfigError("the task has ended")
             if task is None:
+                if not _is_first(request):
+                    raise ConnectionLostError(
+                        "the Python process that wrote with this task has ended: Spark must run the task again"
+                    )
                 task = self._tasks[request["session"]] = _Task(request)
         with task.lock:
             return task.answer(request)
@@ -74,6 +78,11 @@ class TaskWrites:
         with self._lock:
             if not self._tasks:
                 stop_keeping()
+
+
+def _is_first(request: Request) -> bool:
+    """Return True for a request that a task can begin with. A task with rows has opened its segments before."""
+    return request["do"] in ("write_open", "write_null") or (request["do"] == "write_finish" and not request["rows"])
 
 
 class _Task:
@@ -158,6 +167,7 @@ class _Task:
         if (exactly_once := self._writer.exactly_once) is None:
             return TaskWritten(rows, size, query=task("sql.streaming.queryId") or "")
         if self._transaction is None:
+            assert not rows, "rows are in a transaction"
             return exactly_once.without_rows(task, partition)
         total = (request["first"] % _WORD) << 64 | request["second"] % _WORD
         self._finished = False

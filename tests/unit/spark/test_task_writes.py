@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pravega_connector.client import PravegaClient, TransactionStatus
-from pravega_connector.errors import ConfigError, NullEventError
+from pravega_connector.errors import ConfigError, ConnectionLostError, NullEventError
 from pravega_connector.spark.jvm.task_writes import TaskWrites
 from pravega_connector.spark.sink import transactions
 from pravega_connector.spark.sink.writers import PravegaBatchWriter
@@ -125,6 +125,37 @@ def test_a_task_that_has_ended_begins_nothing(
     writes.end(task("")["session"])
     with pytest.raises(ConfigError, match="the task has ended"):
         writes.answer(task("write_open"))
+    assert pravega.faults.open_transactions == []
+
+
+@pytest.mark.parametrize(
+    ("do", "fields"),
+    [
+        ("write_finish", {"rows": 1, "bytes": 5, "first": 0, "second": 7}),
+        ("write_block", {}), ("write_take_over", {}), ("write_piece", {}), ("write_large", {"key": None}),
+    ],
+)  # fmt: skip
+def test_a_new_process_continues_no_task(
+    attempt: Callable[[], Request],
+    client: PravegaClient,
+    pravega: InProcessPravega,
+    eventually: Eventually,
+    do: str,
+    fields: dict[str, Any],
+) -> None:
+    first, task = TaskWrites(), attempt()
+    first.answer(task("write_open"))
+    with pytest.raises(ConnectionLostError, match="has ended"):
+        TaskWrites().answer(task(do, **fields))
+    assert list(client.read(STREAM)) == []
+    first.end(task("")["session"])
+    eventually(lambda: not pravega.faults.open_transactions)
+
+
+def test_a_task_without_rows_is_finished_at_once(
+    attempt: Callable[[], Request], client: PravegaClient, pravega: InProcessPravega
+) -> None:
+    assert finish(attempt(), TaskWrites(), 0, 0).parts == ()
     assert pravega.faults.open_transactions == []
 
 
