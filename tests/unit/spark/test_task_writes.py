@@ -159,6 +159,17 @@ def test_a_task_without_rows_is_finished_at_once(
     assert pravega.faults.open_transactions == []
 
 
+def test_a_task_without_the_ids_of_its_batch_begins_nothing(
+    attempt: Callable[[], Request], client: PravegaClient, pravega: InProcessPravega
+) -> None:
+    options = {"controller": pravega.uri, "path": str(STREAM), "writer_mode": "exactly_once"}
+    streaming = DefaultSource(options).streamWriter(SCHEMA, overwrite=False)
+    pickled = base64.b64encode(pickle.dumps(streaming)).decode()
+    with pytest.raises(ConfigError, match="does not pass the ids"):
+        TaskWrites().answer(attempt()("write_open", options=pickled))
+    assert pravega.faults.open_transactions == []
+
+
 def test_a_null_event_has_the_error_of_the_sink(attempt: Callable[[], Request], client: PravegaClient) -> None:
     with pytest.raises(NullEventError, match="3"):
         TaskWrites().answer(attempt()("write_null", row=3))
