@@ -2,7 +2,10 @@
 
 import base64
 import itertools
+import json
 import pickle
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -168,6 +171,24 @@ def test_a_task_without_the_ids_of_its_batch_begins_nothing(
     with pytest.raises(ConfigError, match="does not pass the ids"):
         TaskWrites().answer(attempt()("write_open", options=pickled))
     assert pravega.faults.open_transactions == []
+
+
+def test_a_task_that_ends_while_its_process_starts_leaves_no_transaction(
+    attempt: Callable[[], Request], pravega: InProcessPravega, eventually: Eventually
+) -> None:
+    task = attempt()
+    with subprocess.Popen(
+        [sys.executable, "-m", "pravega_connector.spark.jvm.support"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.writelines(json.dumps(task(do, id=1)) + "\n" for do in ("write_open", "end"))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        eventually(lambda: not pravega.faults.open_transactions)
+        process.stdin.close()
+        assert process.wait(timeout=20) == 0
 
 
 def test_a_null_event_has_the_error_of_the_sink(attempt: Callable[[], Request], client: PravegaClient) -> None:
