@@ -48,17 +48,17 @@ class TaskWrites:
     def answer(self, request: Request) -> Any:
         """Return the answer to a request of a task. Raises the error with which the task must end."""
         with self._lock:
-            if self._timer is not None:
-                self._timer.cancel()
-            task = self._tasks.get(request["session"])
             if request["session"] in self._ended:
                 raise ConfigError("the task has ended")
+            task = self._tasks.get(request["session"])
             if task is None:
                 if not _is_first(request):
                     raise ConnectionLostError(
                         "the Python process that wrote with this task has ended: Spark must run the task again"
                     )
                 task = self._tasks[request["session"]] = _Task(request)
+            if self._timer is not None:
+                self._timer.cancel()
         with task.lock:
             return task.answer(request)
 

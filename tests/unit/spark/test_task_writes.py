@@ -202,7 +202,7 @@ def test_finished_transactions_are_kept_open_until_no_task_has_run_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
     eventually: Eventually,
 ) -> None:
-    monkeypatch.setattr("pravega_connector.spark.jvm.task_writes.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("pravega_connector.spark.jvm.task_writes.IDLE_SECONDS", 0.5)
     writes, task = TaskWrites(), attempt()
     (place,) = writes.answer(task("write_open"))["segments"]
     writes.answer(task("write_block", **block(place["id"], 0, b"event", uuid.uuid4())))
@@ -211,6 +211,8 @@ def test_finished_transactions_are_kept_open_until_no_task_has_run_for_a_while(
     keeper = transactions._kept()._keeper
     assert part.transaction in keeper._due
     writes.end(task("")["session"])
+    with pytest.raises(ConfigError, match="the task has ended"):
+        writes.answer(task("write_piece"))  # a late request is no task that runs
     eventually(lambda: part.transaction not in keeper._due)
     status = client.controller.transaction_status(STREAM, part.transaction)
     assert status is TransactionStatus.OPEN, "it ends when its lease expires"
