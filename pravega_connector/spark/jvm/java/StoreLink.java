@@ -71,7 +71,7 @@ abstract class StoreLink implements AutoCloseable {
   }
 
   /** Exchange Hello, the first message of both sides. Throws ReadException if they have no version in common. */
-  void greet(String place) throws IOException {
+  void greet(String place, String action) throws IOException {
     write(ByteBuffer.allocate(16).putInt(HELLO).putInt(8).putInt(PROTOCOL_VERSION)
         .putInt(OLDEST_PROTOCOL_VERSION).flip());
     ByteBuffer answer = ByteBuffer.allocate(8);
@@ -81,8 +81,8 @@ abstract class StoreLink implements AutoCloseable {
     }
     read(answer.clear());
     if (answer.getInt(4) > PROTOCOL_VERSION || answer.getInt(0) < OLDEST_PROTOCOL_VERSION) {
-      throw new ReadException("the segment store at " + place + " speaks versions " + answer.getInt(4) + " to "
-          + answer.getInt(0) + " of the wire protocol, this reader " + OLDEST_PROTOCOL_VERSION + " to "
+      throw new ReadException(action, "the segment store at " + place + " speaks versions " + answer.getInt(4) + " to "
+          + answer.getInt(0) + " of the wire protocol, this client " + OLDEST_PROTOCOL_VERSION + " to "
           + PROTOCOL_VERSION + "; upgrade the older of the two");
     }
   }

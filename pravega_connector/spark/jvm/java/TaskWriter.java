@@ -241,7 +241,7 @@ final class TaskWriter implements DataWriter<InternalRow> {
       String host = segment.place.get("host").asText();
       link = StoreLink.open(host, segment.place.get("port").asInt(), support.tls(), support.quiet());
       links.put(place, link);
-      link.greet(place);
+      link.greet(place, "write");
     }
     byte[] token = segment.place.get("token").asText().getBytes(StandardCharsets.UTF_8);
     link.setUpAppend(++requests, segment.writer, segment.name, token);
