@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import logging
 import pickle
 import threading
 import uuid
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pravega_connector.spark.sink.kept_writers import TaskWriter
 
 Request = Mapping[str, Any]
+_logger: Final = logging.getLogger(__name__)
 _WORD: Final = 1 << 64
 
 
@@ -139,6 +141,9 @@ class _Task:
 
     def _take_over(self, request: Request) -> None:
         error = ConnectionLostError(f"the JVM has no connection for stream {self._stream}: {request['text']}")
+        self._stores.health.count("reconnects", _logger, f"stream {self._stream}: {error.message}")
+        if request["fails"]:
+            raise error
         self._stores.forget(self._stream, request["segment"], error)
         blocks, self._blocks = self._blocks, []
         deadline = self._stores.deadline(self._writer.options.write_timeout)

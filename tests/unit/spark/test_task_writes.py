@@ -62,7 +62,7 @@ def attempt(writer: PravegaBatchWriter) -> Callable[[], Request]:
 
         def request(do: str, **fields: Any) -> dict[str, Any]:
             options = base64.b64encode(pickle.dumps(writer)).decode()
-            task = {"session": session, "options": options, "partition": 0, "properties": {}, "progressed": False}
+            task = {"session": session, "options": options, "partition": 0, "properties": {}, "fails": False}
             return task | {"do": do} | fields
 
         return request
@@ -171,6 +171,24 @@ def test_a_task_without_the_ids_of_its_batch_begins_nothing(
     with pytest.raises(ConfigError, match="does not pass the ids"):
         TaskWrites().answer(attempt()("write_open", options=pickled))
     assert pravega.faults.open_transactions == []
+
+
+def test_take_overs_are_counted_and_end_with_the_error(
+    attempt: Callable[[], Request],
+    writer: PravegaBatchWriter,
+    client: PravegaClient,
+    pravega: InProcessPravega,
+    eventually: Eventually,
+) -> None:
+    writes, task, health = TaskWrites(), attempt(), writer.task_client().stores.health
+    (place,) = writes.answer(task("write_open"))["segments"]
+    before = health.counters.as_dict()["reconnects"]
+    writes.answer(task("write_take_over", segment=place["id"], text="closed"))
+    with pytest.raises(ConnectionLostError, match="closed"):
+        writes.answer(task("write_take_over", segment=place["id"], text="closed", fails=True))
+    assert health.counters.as_dict()["reconnects"] == before + 2
+    writes.end(task("")["session"])
+    eventually(lambda: not pravega.faults.open_transactions)
 
 
 def test_a_task_that_ends_while_its_process_starts_leaves_no_transaction(
