@@ -13,6 +13,7 @@ import logging
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import SparkContext
@@ -37,7 +38,6 @@ from pravega_serde.errors import PravegaError
 if TYPE_CHECKING:
     from pyspark.sql import datasource as spark_filters
 
-    from pravega_connector.spark.jvm.write_planner import Writes
 
 _log: Final = logging.getLogger(__name__)
 _NO_SCHEMA: Final = StructType()
@@ -71,7 +71,6 @@ class Planner:
         )
         self._queries: dict[str, PravegaStreamReader] = {}
         self._numbers = itertools.count(1)
-        self._writes: Writes | None = None
         self._actions: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             "schema": self._schema,
             "accepts": self._accepts,
@@ -89,8 +88,8 @@ class Planner:
             "stop": self._stop,
             "write_accepts": self._accepts_write,
             "write_begin": self._begin_write,
-            "write_commit": lambda request: self._writing().commit(request),
-            "write_abort": lambda request: self._writing().abort(request),
+            "write_commit": lambda request: _writing().commit(request),
+            "write_abort": lambda request: _writing().abort(request),
         }
 
     def plan_for(self, session: str, source: type[PravegaDataSource]) -> None:
@@ -208,13 +207,6 @@ class Planner:
 
     # ---- writes ----
 
-    def _writing(self) -> Writes:
-        if self._writes is None:
-            from pravega_connector.spark.jvm.write_planner import Writes  # noqa: PLC0415 - a read does not load the sink
-
-            self._writes = Writes()
-        return self._writes
-
     def _written(self, request: Mapping[str, Any]) -> PravegaDataSource | None:
         """Return the source of a write; None if its session was not set up.
 
@@ -227,14 +219,14 @@ class Planner:
         source = self._written(request)
         if source is None:
             return None
-        from pravega_connector.spark.jvm.write_planner import accepted  # noqa: PLC0415 - a read does not load the sink
-
-        return accepted(source, _schema_of(request))
+        kinds: dict[str, Any] | None = _writing().accepted(source, _schema_of(request))
+        return kinds
 
     def _begin_write(self, request: Mapping[str, Any]) -> dict[str, Any]:
         source = self._written(request)
         assert source is not None, "it was accepted"
-        return self._writing().begin(source, _schema_of(request), request["streaming"], self._support)
+        begun: dict[str, Any] = _writing().begin(source, _schema_of(request), request["streaming"], self._support)
+        return begun
 
     # ---- tasks ----
 
@@ -261,6 +253,12 @@ class Planner:
                 "quiet": quiet,
             }
         )
+
+
+def _writing() -> ModuleType:
+    from pravega_connector.spark.jvm import write_planner  # noqa: PLC0415 - a read does not load the sink
+
+    return write_planner
 
 
 def _schema_of(request: Mapping[str, Any]) -> StructType:

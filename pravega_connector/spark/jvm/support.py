@@ -50,13 +50,20 @@ class Sessions:
     def __init__(self) -> None:
         self._attempts: dict[int, Attempts] = {}
         self._writes: TaskWrites | None = None
-        self._loading = threading.Lock()
         self._decoding = threading.Lock()
+
+    def begin(self, request: Request) -> None:
+        """Prepare the answer to a request, before the line after it is read: that line may end the session."""
+        if self._writes is None and request["do"].startswith("write"):
+            from pravega_connector.spark.jvm.task_writes import TaskWrites  # noqa: PLC0415 - a read does not load the sink
+
+            self._writes = TaskWrites()
 
     def answer(self, request: Request) -> Any:
         """Return the answer to a request. Raises the error with which the task must end."""
         if request["do"].startswith("write"):
-            return self._of_writes().answer(request)
+            assert self._writes is not None, "the request has begun"
+            return self._writes.answer(request)
         if request["do"] == "decode":
             with self._decoding:  # serializers are not shared by threads elsewhere
                 return {"rows": decoded(request)}
@@ -83,14 +90,6 @@ class Sessions:
             attempts.done()
         if self._writes is not None:
             self._writes.end(session)
-
-    def _of_writes(self) -> TaskWrites:
-        with self._loading:
-            if self._writes is None:
-                from pravega_connector.spark.jvm.task_writes import TaskWrites  # noqa: PLC0415 - a read does not load the sink
-
-                self._writes = TaskWrites()
-        return self._writes
 
 
 @functools.lru_cache(maxsize=64)
@@ -182,6 +181,7 @@ def main() -> None:
         if request["do"] == "end":
             sessions.end(request["session"])
         else:
+            sessions.begin(request)
             threading.Thread(target=answer, args=(request,), daemon=True).start()
     os._exit(0)  # threads that wait for servers must not delay the end
 

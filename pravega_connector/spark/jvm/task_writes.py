@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import logging
 import pickle
 import threading
 import uuid
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pravega_connector.spark.sink.kept_writers import TaskWriter
 
 Request = Mapping[str, Any]
+_logger: Final = logging.getLogger(__name__)
 _WORD: Final = 1 << 64
 
 
@@ -48,13 +50,17 @@ class TaskWrites:
     def answer(self, request: Request) -> Any:
         """Return the answer to a request of a task. Raises the error with which the task must end."""
         with self._lock:
-            if self._timer is not None:
-                self._timer.cancel()
-            task = self._tasks.get(request["session"])
             if request["session"] in self._ended:
                 raise ConfigError("the task has ended")
+            task = self._tasks.get(request["session"])
             if task is None:
+                if not _is_first(request):
+                    raise ConnectionLostError(
+                        "the Python process that wrote with this task has ended: Spark must run the task again"
+                    )
                 task = self._tasks[request["session"]] = _Task(request)
+            if self._timer is not None:
+                self._timer.cancel()
         with task.lock:
             return task.answer(request)
 
@@ -74,6 +80,11 @@ class TaskWrites:
         with self._lock:
             if not self._tasks:
                 stop_keeping()
+
+
+def _is_first(request: Request) -> bool:
+    """Return True for a request that a task can begin with. A task with rows has opened its segments before."""
+    return request["do"] in ("write_open", "write_null") or (request["do"] == "write_finish" and not request["rows"])
 
 
 class _Task:
@@ -130,6 +141,9 @@ class _Task:
 
     def _take_over(self, request: Request) -> None:
         error = ConnectionLostError(f"the JVM has no connection for stream {self._stream}: {request['text']}")
+        self._stores.health.count("reconnects", _logger, f"stream {self._stream}: {error.message}")
+        if request["fails"]:
+            raise error
         self._stores.forget(self._stream, request["segment"], error)
         blocks, self._blocks = self._blocks, []
         deadline = self._stores.deadline(self._writer.options.write_timeout)
@@ -158,6 +172,7 @@ class _Task:
         if (exactly_once := self._writer.exactly_once) is None:
             return TaskWritten(rows, size, query=task("sql.streaming.queryId") or "")
         if self._transaction is None:
+            assert not rows, "rows are in a transaction"
             return exactly_once.without_rows(task, partition)
         total = (request["first"] % _WORD) << 64 | request["second"] % _WORD
         self._finished = False

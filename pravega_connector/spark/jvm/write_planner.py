@@ -7,7 +7,7 @@ task of the JVM asks :mod:`pravega_connector.spark.jvm.task_writes` for its tran
 from __future__ import annotations
 
 import base64
-import itertools
+import json
 import logging
 import pickle
 from collections.abc import Callable, Mapping
@@ -30,50 +30,48 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 
-class Writes:
-    """Writes that the JVM does now, by number."""
+def begin(
+    source: PravegaDataSource, schema: StructType, streaming: bool, support: Callable[[SinkOptions, str, float], str]
+) -> dict[str, Any]:
+    """Return what tasks need for a write, after the checks of the Python writer. Raises its errors.
 
-    def __init__(self) -> None:
-        self._writers: dict[int, PravegaBatchWriter | PravegaStreamWriter] = {}
-        self._numbers = itertools.count(1)
+    ``support`` has the writer, and comes back with a commit: a query with a continuous trigger has many of them.
+    """
+    options, encoder = source.writer_arguments(schema, streaming=streaming)
+    writer, router = (PravegaStreamWriter if streaming else PravegaBatchWriter)(options, encoder), encoder.router
+    return {
+        "support": support(options, base64.b64encode(pickle.dumps(writer)).decode(), SILENCE_SECONDS),
+        "event": schema.names.index(encoder.columns[0]),
+        "key": schema.names.index(router.name) if isinstance(router, ByColumn) else -1,
+        "constant": router.routing_key if isinstance(router, ByConstant) else None,
+        "largest": min(options.max_event_size, MAX_EVENT_SIZE),
+    }
 
-    def begin(
-        self,
-        source: PravegaDataSource,
-        schema: StructType,
-        streaming: bool,
-        support: Callable[[SinkOptions, str, float], str],
-    ) -> dict[str, Any]:
-        """Return what tasks need for a write, after the checks of the Python writer. Raises its errors."""
-        options, encoder = source.writer_arguments(schema, streaming=streaming)
-        writer = (PravegaStreamWriter if streaming else PravegaBatchWriter)(options, encoder)
-        number, router = next(self._numbers), encoder.router
-        self._writers[number] = writer
-        return {
-            "write": number,
-            "support": support(options, base64.b64encode(pickle.dumps(writer)).decode(), SILENCE_SECONDS),
-            "event": schema.names.index(encoder.columns[0]),
-            "key": schema.names.index(router.name) if isinstance(router, ByColumn) else -1,
-            "constant": router.routing_key if isinstance(router, ByConstant) else None,
-            "largest": min(options.max_event_size, MAX_EVENT_SIZE),
-        }
 
-    def commit(self, request: Mapping[str, Any]) -> None:
-        """Commit a write. Spark aborts it after an error."""
-        writer, messages = self._writers[request["write"]], _messages(request)
-        if isinstance(writer, PravegaStreamWriter):
-            writer.commit(messages, request["batch"])
-        else:
-            writer.commit(messages)
-        del self._writers[request["write"]]
+def commit(request: Mapping[str, Any]) -> None:
+    """Commit a write, or an epoch of it. Spark aborts it after an error."""
+    writer, messages = _writer(request), _messages(request)
+    if isinstance(writer, PravegaStreamWriter):
+        writer.commit(messages, request["batch"])
+    else:
+        writer.commit(messages)
 
-    def abort(self, request: Mapping[str, Any]) -> None:
-        """Abort a write that was not committed."""
-        writer, messages = self._writers.pop(request["write"]), _messages(request)
-        if isinstance(writer, PravegaStreamWriter):
-            writer.abort(messages, request["batch"])
-        else:
-            writer.abort(messages)
+
+def abort(request: Mapping[str, Any]) -> None:
+    """Abort a write that was not committed."""
+    writer, messages = _writer(request), _messages(request)
+    if isinstance(writer, PravegaStreamWriter):
+        writer.abort(messages, request["batch"])
+    else:
+        writer.abort(messages)
+
+
+def _writer(request: Mapping[str, Any]) -> PravegaBatchWriter | PravegaStreamWriter:
+    """Return the writer of a request, as Spark's processes get a Python writer."""
+    made: PravegaBatchWriter | PravegaStreamWriter = pickle.loads(  # noqa: S301 - Spark's own protocol is pickle
+        base64.b64decode(json.loads(request["support"])["options"])
+    )
+    return made
 
 
 def _messages(request: Mapping[str, Any]) -> list[Any]:

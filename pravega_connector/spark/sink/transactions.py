@@ -125,8 +125,9 @@ class ExactlyOnce:
 
     def begin(self, client: PravegaClient, task: Property, partition: int) -> TaskTransaction:
         """Begin the transaction of a task that Spark's JVM writes; ``task`` returns its local properties."""
+        write = self._write_id(task)  # before a transaction begins that its error would leave open
         share = _Share(client, self._options, self._options.stream_name(), None)
-        return TaskTransaction(share.begin(), share, self._write_id(task), partition)
+        return TaskTransaction(share.begin(), share, write, partition)
 
     def without_rows(self, task: Property, partition: int) -> TaskPrepared:
         """Return the message of a task that has begun no transaction."""

@@ -1,10 +1,14 @@
 """Raw events written inside Spark's JVM: the same events, totals and errors as in Python, through faults."""
 
 import itertools
+import os
 import random
+import signal
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -216,6 +220,72 @@ def test_a_killed_task_leaves_no_rows_and_no_transaction(
     eventually(lambda: not pravega.faults.open_transactions)
     save(frame_of(jvm_session, rows, 1), 1)
     in_order(client, target, rows)
+
+
+def test_a_task_whose_python_process_ends_runs_again(
+    jvm_session: SparkSession,
+    save: Save,
+    client: PravegaClient,
+    target: StreamName,
+    pravega: InProcessPravega,
+    eventually: Eventually,
+) -> None:
+    """The process has begun the transaction, so a new one would report a task without rows."""
+    save(frame_of(jvm_session, [("k", b"first")]), 0)  # the process runs
+    (helper,) = helpers(jvm_session)
+    rows, process = events(4000, size=2000), f"/proc/{helper}"
+
+    def waiting(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        for number, batch in enumerate(batches):
+            if number == 6 and context.attemptNumber() == 0:  # the JVM has the rows of the batches before
+                deadline = time.monotonic() + 60
+                while os.path.exists(process) and time.monotonic() < deadline:
+                    time.sleep(0.01)
+            yield batch
+
+    jvm_session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "500")
+    with ThreadPoolExecutor(1) as pool:
+        frame = frame_of(jvm_session, rows, 1).mapInArrow(waiting, "routing_key STRING, event BINARY")
+        done = pool.submit(save, frame, 1)
+        eventually(lambda: len(pravega.faults.open_transactions) == 1)
+        os.kill(helper, signal.SIGKILL)
+        done.result()
+    in_order(client, target, [(None, b"first"), *rows])
+
+
+def helpers(spark: SparkSession) -> list[int]:
+    """Return the process ids of the Python processes that help the JVM."""
+    assert spark._jvm is not None
+    children = spark._jvm.java.lang.ProcessHandle.current().children().toArray()
+    lines = {int(each.pid()): Path(f"/proc/{each.pid()}/cmdline").read_bytes() for each in children}
+    return [process for process, line in lines.items() if b"pravega_connector.spark.jvm.support" in line]
+
+
+def test_a_query_with_a_continuous_trigger_commits_each_epoch(
+    jvm_session: SparkSession,
+    client: PravegaClient,
+    target: StreamName,
+    pravega: InProcessPravega,
+    eventually: Eventually,
+    tmp_path: Path,
+) -> None:
+    rows = jvm_session.readStream.format("rate").options(rowsPerSecond=50, numPartitions=1).load()
+    options = {"controller": pravega.uri, "raw_writer": "jvm", "writer_mode": "at_least_once"}
+    writing = rows.selectExpr("CAST(value AS STRING) AS event").writeStream.format("pravega").options(**options)
+    query = writing.trigger(continuous="200 milliseconds").start(
+        str(target), checkpointLocation=str(tmp_path / "checkpoint")
+    )
+    commits = tmp_path / "checkpoint" / "commits"
+    try:
+        eventually(lambda: query.exception() is not None or len(list(commits.glob("[0-9]*"))) >= 3)
+        assert query.exception() is None
+    finally:
+        query.stop()
+    found = sorted(int(event) for event in client.read(target))
+    assert found == list(range(len(found)))
+    assert found
 
 
 def test_the_session_of_the_rows_counts_not_the_active_one(

@@ -2,7 +2,10 @@
 
 import base64
 import itertools
+import json
 import pickle
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,7 +15,7 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pravega_connector.client import PravegaClient, TransactionStatus
-from pravega_connector.errors import ConfigError, NullEventError
+from pravega_connector.errors import ConfigError, ConnectionLostError, NullEventError
 from pravega_connector.spark.jvm.task_writes import TaskWrites
 from pravega_connector.spark.sink import transactions
 from pravega_connector.spark.sink.writers import PravegaBatchWriter
@@ -59,7 +62,7 @@ def attempt(writer: PravegaBatchWriter) -> Callable[[], Request]:
 
         def request(do: str, **fields: Any) -> dict[str, Any]:
             options = base64.b64encode(pickle.dumps(writer)).decode()
-            task = {"session": session, "options": options, "partition": 0, "properties": {}, "progressed": False}
+            task = {"session": session, "options": options, "partition": 0, "properties": {}, "fails": False}
             return task | {"do": do} | fields
 
         return request
@@ -128,6 +131,84 @@ def test_a_task_that_has_ended_begins_nothing(
     assert pravega.faults.open_transactions == []
 
 
+@pytest.mark.parametrize(
+    ("do", "fields"),
+    [
+        ("write_finish", {"rows": 1, "bytes": 5, "first": 0, "second": 7}),
+        ("write_block", {}), ("write_take_over", {}), ("write_piece", {}), ("write_large", {"key": None}),
+    ],
+)  # fmt: skip
+def test_a_new_process_continues_no_task(
+    attempt: Callable[[], Request],
+    client: PravegaClient,
+    pravega: InProcessPravega,
+    eventually: Eventually,
+    do: str,
+    fields: dict[str, Any],
+) -> None:
+    first, task = TaskWrites(), attempt()
+    first.answer(task("write_open"))
+    with pytest.raises(ConnectionLostError, match="has ended"):
+        TaskWrites().answer(task(do, **fields))
+    assert list(client.read(STREAM)) == []
+    first.end(task("")["session"])
+    eventually(lambda: not pravega.faults.open_transactions)
+
+
+def test_a_task_without_rows_is_finished_at_once(
+    attempt: Callable[[], Request], client: PravegaClient, pravega: InProcessPravega
+) -> None:
+    assert finish(attempt(), TaskWrites(), 0, 0).parts == ()
+    assert pravega.faults.open_transactions == []
+
+
+def test_a_task_without_the_ids_of_its_batch_begins_nothing(
+    attempt: Callable[[], Request], client: PravegaClient, pravega: InProcessPravega
+) -> None:
+    options = {"controller": pravega.uri, "path": str(STREAM), "writer_mode": "exactly_once"}
+    streaming = DefaultSource(options).streamWriter(SCHEMA, overwrite=False)
+    pickled = base64.b64encode(pickle.dumps(streaming)).decode()
+    with pytest.raises(ConfigError, match="does not pass the ids"):
+        TaskWrites().answer(attempt()("write_open", options=pickled))
+    assert pravega.faults.open_transactions == []
+
+
+def test_take_overs_are_counted_and_end_with_the_error(
+    attempt: Callable[[], Request],
+    writer: PravegaBatchWriter,
+    client: PravegaClient,
+    pravega: InProcessPravega,
+    eventually: Eventually,
+) -> None:
+    writes, task, health = TaskWrites(), attempt(), writer.task_client().stores.health
+    (place,) = writes.answer(task("write_open"))["segments"]
+    before = health.counters.as_dict()["reconnects"]
+    writes.answer(task("write_take_over", segment=place["id"], text="closed"))
+    with pytest.raises(ConnectionLostError, match="closed"):
+        writes.answer(task("write_take_over", segment=place["id"], text="closed", fails=True))
+    assert health.counters.as_dict()["reconnects"] == before + 2
+    writes.end(task("")["session"])
+    eventually(lambda: not pravega.faults.open_transactions)
+
+
+def test_a_task_that_ends_while_its_process_starts_leaves_no_transaction(
+    attempt: Callable[[], Request], pravega: InProcessPravega, eventually: Eventually
+) -> None:
+    task = attempt()
+    with subprocess.Popen(
+        [sys.executable, "-m", "pravega_connector.spark.jvm.support"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.writelines(json.dumps(task(do, id=1)) + "\n" for do in ("write_open", "end"))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        eventually(lambda: not pravega.faults.open_transactions)
+        process.stdin.close()
+        assert process.wait(timeout=20) == 0
+
+
 def test_a_null_event_has_the_error_of_the_sink(attempt: Callable[[], Request], client: PravegaClient) -> None:
     with pytest.raises(NullEventError, match="3"):
         TaskWrites().answer(attempt()("write_null", row=3))
@@ -139,7 +220,7 @@ def test_finished_transactions_are_kept_open_until_no_task_has_run_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
     eventually: Eventually,
 ) -> None:
-    monkeypatch.setattr("pravega_connector.spark.jvm.task_writes.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("pravega_connector.spark.jvm.task_writes.IDLE_SECONDS", 0.5)
     writes, task = TaskWrites(), attempt()
     (place,) = writes.answer(task("write_open"))["segments"]
     writes.answer(task("write_block", **block(place["id"], 0, b"event", uuid.uuid4())))
@@ -148,6 +229,8 @@ def test_finished_transactions_are_kept_open_until_no_task_has_run_for_a_while(
     keeper = transactions._kept()._keeper
     assert part.transaction in keeper._due
     writes.end(task("")["session"])
+    with pytest.raises(ConfigError, match="the task has ended"):
+        writes.answer(task("write_piece"))  # a late request is no task that runs
     eventually(lambda: part.transaction not in keeper._due)
     status = client.controller.transaction_status(STREAM, part.transaction)
     assert status is TransactionStatus.OPEN, "it ends when its lease expires"

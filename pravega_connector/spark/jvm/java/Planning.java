@@ -49,7 +49,7 @@ public final class Planning {
   static JsonNode ask(ObjectNode request) {
     Planner current = planner;
     if (current == null) {
-      throw new ReadException("the Python driver that planned this query has ended");
+      throw new ReadException(action(request), "the Python driver that planned this query has ended");
     }
     return ok(request, parse(current.call(request.toString())));
   }
@@ -79,9 +79,13 @@ public final class Planning {
 
   static JsonNode ok(ObjectNode request, JsonNode answer) {
     if (answer.has("error")) {
-      String action = request.get("do").asText().startsWith("write") ? "write" : "read";
-      throw new ReadException(action, answer.get("error").asText());
+      throw new ReadException(action(request), answer.get("error").asText());
     }
     return answer.get("ok");
+  }
+
+  /** Return the action that an error of a request names. */
+  static String action(ObjectNode request) {
+    return request.get("do").asText().startsWith("write") ? "write" : "read";
   }
 }

@@ -81,7 +81,7 @@ final class PravegaWrite
 
   private void end(String action, WriterCommitMessage[] messages, long batch) {
     ObjectNode request = Planning.request(action).put("batch", batch);
-    request.set("write", begun.get("write"));
+    request.set("support", begun.get("support"));
     for (WriterCommitMessage message : messages) {
       request.withArray("messages").add(message == null ? null : (String) ((WriteTaskResult) message).commitMsg().obj());
     }

@@ -21,7 +21,6 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  */
 final class SegmentReader implements PartitionReader<ColumnarBatch> {
   static final int SEGMENT_READ = 10;
-  static final int KEEP_ALIVE = 100;
 
   /** Bytes of one request, and requests in flight. */
   static final int CHUNK = 1 << 20;
@@ -235,7 +234,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
     counts.add(ReadMetric.Kind.RECONNECTS, lostLink ? 1 : 0);
     lostLink = false;
     linkedTo = place;
-    link.greet(place);
+    link.greet(place, "read");
   }
 
   private void request() throws IOException {
@@ -282,7 +281,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
             return;
           }
         }
-        case KEEP_ALIVE -> {
+        case StoreLink.KEEP_ALIVE -> {
           if ((System.nanoTime() - since) / 1e9 > quiet) {
             throw new java.net.SocketTimeoutException("only keep-alives for " + Math.round(quiet) + " s");
           }

@@ -19,6 +19,8 @@ import java.security.cert.Certificate;
 import java.security.cert.CertificateFactory;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Timer;
+import java.util.TimerTask;
 import java.util.UUID;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
@@ -71,7 +73,7 @@ abstract class StoreLink implements AutoCloseable {
   }
 
   /** Exchange Hello, the first message of both sides. Throws ReadException if they have no version in common. */
-  void greet(String place) throws IOException {
+  void greet(String place, String action) throws IOException {
     write(ByteBuffer.allocate(16).putInt(HELLO).putInt(8).putInt(PROTOCOL_VERSION)
         .putInt(OLDEST_PROTOCOL_VERSION).flip());
     ByteBuffer answer = ByteBuffer.allocate(8);
@@ -81,8 +83,8 @@ abstract class StoreLink implements AutoCloseable {
     }
     read(answer.clear());
     if (answer.getInt(4) > PROTOCOL_VERSION || answer.getInt(0) < OLDEST_PROTOCOL_VERSION) {
-      throw new ReadException("the segment store at " + place + " speaks versions " + answer.getInt(4) + " to "
-          + answer.getInt(0) + " of the wire protocol, this reader " + OLDEST_PROTOCOL_VERSION + " to "
+      throw new ReadException(action, "the segment store at " + place + " speaks versions " + answer.getInt(4) + " to "
+          + answer.getInt(0) + " of the wire protocol, this client " + OLDEST_PROTOCOL_VERSION + " to "
           + PROTOCOL_VERSION + "; upgrade the older of the two");
     }
   }
@@ -202,13 +204,16 @@ abstract class StoreLink implements AutoCloseable {
   }
 
   private static final class Secured extends StoreLink {
+    private static final Timer WATCH = new Timer("pravega-tls-watch", true);
+
+    private final Socket plain = new Socket();
     private final SSLSocket socket;
     private final byte[] chunk = new byte[1 << 16];
+    private volatile long progress;
 
     Secured(InetSocketAddress address, String host, Tls tls, double quiet) throws IOException {
       this.quiet = quiet;
       String name = tls.serverName() == null ? host : tls.serverName();
-      Socket plain = new Socket();
       try {
         plain.setTcpNoDelay(true);
         plain.connect(address, millis(quiet));
@@ -276,17 +281,43 @@ abstract class StoreLink implements AutoCloseable {
       }
     }
 
+    /** A blocked write ends only with its socket: a timer closes it after {@code quiet} seconds, or with the task. */
     @Override
     void write(ByteBuffer from) throws IOException {
-      byte[] bytes = new byte[from.remaining()];
-      from.get(bytes);
-      socket.getOutputStream().write(bytes);
+      TaskContext task = TaskContext.get();
+      progress = System.nanoTime();
+      TimerTask watch = new TimerTask() {
+        @Override
+        public void run() {
+          if ((System.nanoTime() - progress) / 1e9 > quiet || task != null && task.isInterrupted()) {
+            close();
+          }
+        }
+      };
+      WATCH.schedule(watch, SLICE_MILLIS, SLICE_MILLIS);
+      try {
+        while (from.hasRemaining()) {
+          int count = Math.min(chunk.length, from.remaining());
+          from.get(chunk, 0, count);
+          socket.getOutputStream().write(chunk, 0, count);
+          progress = System.nanoTime();
+        }
+      } catch (IOException error) {
+        checkTask();
+        if (plain.isClosed()) {
+          throw new SocketTimeoutException("a write made no progress for " + Math.round(quiet) + " s");
+        }
+        throw error;
+      } finally {
+        watch.cancel();
+      }
     }
 
+    /** Close without TLS's last message, which would wait for a store that reads nothing. */
     @Override
     public void close() {
       try {
-        socket.close();
+        plain.close();
       } catch (IOException ignored) {
         // The connection is given up in any case.
       }

@@ -36,7 +36,7 @@ final class Support {
   private final JsonNode settings;
   private final long number = NUMBERS.incrementAndGet();
   private boolean progressed;
-  private boolean asked;
+  private Helper helper;
 
   Support(String settings) {
     try {
@@ -100,37 +100,40 @@ final class Support {
 
   /** Note that the slice is done. */
   void ended() {
-    if (asked) {
-      asked = false;
-      helper().send(request("end").put("session", number).toString());
+    if (helper != null) {
+      helper.send(request("end").put("session", number).toString());
+      helper = null;
     }
   }
 
-  /** Return the answer to a request. Throws ReadException with the text of a Python error. */
+  /**
+   * Return the answer to a request. Throws ReadException with the text of a Python error.
+   *
+   * <p>Only the process that has begun a write knows its transaction, so a write ends with it. A read gets a new process.
+   */
   JsonNode ask(ObjectNode request) {
     request.put("session", number).put("options", settings.get("options").asText()).put("progressed", progressed);
     progressed = false;
-    asked = true;
+    String action = Planning.action(request);
     try {
-      return Planning.ok(request, Planning.JSON.readTree(helper().ask(request)));
+      if (helper == null || action.equals("read") && !helper.process.isAlive()) {
+        helper = running();
+      }
+      return Planning.ok(request, Planning.JSON.readTree(helper.ask(request)));
     } catch (IOException error) {
-      throw new ReadException("the Python process of this executor failed: " + error.getMessage());
+      throw new ReadException(action, "the Python process of this executor failed: " + error.getMessage());
     }
   }
 
-  private Helper helper() {
+  private Helper running() throws IOException {
     String python = settings.get("python").asText();
     synchronized (HELPERS) {
-      Helper helper = HELPERS.get(python);
-      if (helper == null || !helper.process.isAlive()) {
-        try {
-          helper = new Helper(settings);
-        } catch (IOException error) {
-          throw new ReadException("Python cannot be started on this executor (" + python + "): " + error.getMessage());
-        }
-        HELPERS.put(python, helper);
+      Helper known = HELPERS.get(python);
+      if (known == null || !known.process.isAlive()) {
+        known = new Helper(settings);
+        HELPERS.put(python, known);
       }
-      return helper;
+      return known;
     }
   }
 

@@ -3,6 +3,7 @@ package pravegaserde.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
@@ -33,6 +34,8 @@ final class TaskWriter implements DataWriter<InternalRow> {
   /** Bytes that are not acknowledged, and bytes of all blocks that are being filled. */
   private static final int WINDOW = 16 << 20;
   private static final int PIECE = 4 << 20;
+  /** Take-overs without an acknowledgement between them, after which a further failure ends the task. */
+  private static final int TAKE_OVERS = 3;
   private static final String[] PROPERTIES = {"sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"};
 
   private final Support support;
@@ -52,6 +55,8 @@ final class TaskWriter implements DataWriter<InternalRow> {
   private int blockSize;
   private long inFlight;
   private long requests;
+  /** Take-overs since the last acknowledgement. */
+  private int takeOvers;
 
   /** Segment of the stream or of the transaction. Events are numbered for each writer id and segment. */
   private static final class Segment {
@@ -241,7 +246,7 @@ final class TaskWriter implements DataWriter<InternalRow> {
       String host = segment.place.get("host").asText();
       link = StoreLink.open(host, segment.place.get("port").asInt(), support.tls(), support.quiet());
       links.put(place, link);
-      link.greet(place);
+      link.greet(place, "write");
     }
     byte[] token = segment.place.get("token").asText().getBytes(StandardCharsets.UTF_8);
     link.setUpAppend(++requests, segment.writer, segment.name, token);
@@ -257,11 +262,17 @@ final class TaskWriter implements DataWriter<InternalRow> {
 
   private void receive(StoreLink link) throws IOException {
     ByteBuffer header = ByteBuffer.allocate(HEADER);
-    link.read(header);
-    ByteBuffer body = ByteBuffer.allocate(header.getInt(4));
-    link.read(body);
+    ByteBuffer body;
+    long since = System.nanoTime();
+    do {
+      if ((System.nanoTime() - since) / 1e9 > support.quiet()) {
+        throw new SocketTimeoutException("only keep-alives for " + Math.round(support.quiet()) + " s");
+      }
+      link.read(header.clear());
+      body = ByteBuffer.allocate(header.getInt(4));
+      link.read(body);
+    } while (header.getInt(0) == StoreLink.KEEP_ALIVE);
     switch (header.getInt(0)) {
-      case StoreLink.KEEP_ALIVE -> { }
       case StoreLink.DATA_APPENDED -> acknowledged(new UUID(body.getLong(0), body.getLong(8)), body.getLong(16));
       case StoreLink.APPEND_SETUP -> {
         int writer = 10 + body.getShort(8);
@@ -275,6 +286,7 @@ final class TaskWriter implements DataWriter<InternalRow> {
     sent.removeIf(block -> {
       boolean durable = block.last <= number && block.segment.writer.equals(writer);
       if (durable) {
+        takeOvers = 0;
         inFlight -= block.size;
         if (block.data.length == blockSize) {
           free.add(block.data);
@@ -305,6 +317,7 @@ final class TaskWriter implements DataWriter<InternalRow> {
     sent.clear();
     inFlight = 0;
     ObjectNode request = request("write_take_over").put("segment", asked.place.get("id").asLong());
+    request.put("fails", ++takeOvers > TAKE_OVERS);
     open(support.ask(request.put("text", error.getMessage() == null ? error.toString() : error.getMessage())));
   }
 

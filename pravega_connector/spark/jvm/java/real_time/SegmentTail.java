@@ -161,7 +161,7 @@ final class SegmentTail implements Runnable {
 
   private void connect() throws IOException {
     link = StoreLink.open(host, port, support.tls(), quiet);
-    link.greet(host + ":" + port);
+    link.greet(host + ":" + port, "read");
   }
 
   /** Append the next bytes of the segment to {@code data}; none if the read was held for long. */
@@ -192,7 +192,7 @@ final class SegmentTail implements Runnable {
       }
       byte[] message = new byte[length];
       link.read(ByteBuffer.wrap(message));
-      if (type != SegmentReader.KEEP_ALIVE) {
+      if (type != StoreLink.KEEP_ALIVE) {
         refused(type, message, wanted);
         return;
       }
@@ -214,7 +214,7 @@ final class SegmentTail implements Runnable {
         if (pinged || head.position() > 0) {
           throw silence;
         }
-        link.write(ByteBuffer.allocate(8).putInt(SegmentReader.KEEP_ALIVE).putInt(0).flip());
+        link.write(ByteBuffer.allocate(8).putInt(StoreLink.KEEP_ALIVE).putInt(0).flip());
         pinged = true;
       }
     }
