@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from types import ModuleType
@@ -74,18 +76,31 @@ class _Jsonata(threading.local):
     """Compiled expression. Each thread has its own, because the variables of a run are stored in it."""
 
     def __init__(self, jsonata: ModuleType, expression: str) -> None:
-        self.evaluate: Callable[[Any], Any] = jsonata.Jsonata(expression).evaluate
+        with _same_recursion_limit():
+            self.evaluate: Callable[[Any], Any] = jsonata.Jsonata(expression).evaluate
 
 
 def _required(module: str, package: str, rule: Rule) -> ModuleType:
     try:
-        return importlib.import_module(module)
+        with _same_recursion_limit():
+            return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError(package, "rules", purpose=rule.title) from error
 
 
+@contextmanager
+def _same_recursion_limit() -> Iterator[None]:
+    """Restore the recursion limit of the process: both packages raise it, and then a deep event can end the process."""
+    limit = sys.getrecursionlimit()
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 def _program(celpy: ModuleType, rule: Rule, expression: str) -> Any:
-    environment = celpy.Environment()
+    with _same_recursion_limit():
+        environment = celpy.Environment()
     try:
         return environment.program(environment.compile(expression))
     except Exception as error:

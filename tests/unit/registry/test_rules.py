@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
 import sys
 import time
 import traceback
@@ -517,6 +518,29 @@ def test_jsonata_in_several_threads() -> None:
             return super().get(name, default)
 
     assert run(Meddled(id=1, name="own")) == [1, "own"]
+
+
+#: Program that runs an expression of each kind, and prints whether the recursion limit of the process has changed.
+EXPRESSIONS = """
+import sys
+limit = sys.getrecursionlimit()
+from pravega_serde.registry.expressions import cel_function, jsonata_function
+from pravega_serde.registry.rule_set import Rule, RuleSet
+
+def rule(kind, expr):
+    found = {"name": "r", "kind": "TRANSFORM", "mode": "WRITE", "type": kind, "expr": expr}
+    return RuleSet.from_json({"ruleSet": {"domainRules": [found]}}).rules["domain"][0]
+
+print(cel_function(rule("CEL", "message.id == 1"))({"message": {"id": 1}}, None))
+print(jsonata_function(rule("JSONATA", "id"))({"id": 2}))
+print(sys.getrecursionlimit() - limit)
+"""
+
+
+def test_expressions_do_not_raise_the_recursion_limit_of_the_process() -> None:
+    done = subprocess.run([sys.executable, "-c", EXPRESSIONS], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True", "2", "0"]
 
 
 @dataclass

@@ -207,7 +207,7 @@ def test_a_batch_write_that_is_not_visible_in_time_reports_it(save, a, monkeypat
     monkeypatch.setattr(transactions, "_LOOK_SECONDS", 0.05)
     save(a, 0, b"x")
     monkeypatch.setattr(
-        "pravega_connector.controller.service.CommitWatch.status", lambda *_, **__: TransactionStatus.COMMITTING
+        "pravega_connector.controller.transactions.CommitWatch.status", lambda *_, **__: TransactionStatus.COMMITTING
     )
     save(a, 0, b"x", commit_timeout_ms="1000")
     assert "1 transactions were not visible" in caplog.text
