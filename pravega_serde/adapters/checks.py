@@ -157,6 +157,8 @@ class _Events:
             return self._is_literal(literals[0], others[0]) if others else bool(literals[0] & literals[1])
         if (self._is_text(one) and self._is_text(other)) or self._is_value(one, other) or self._is_value(other, one):
             return True
+        if self._by_pydantic and bytes in (one, other) and any(self._is_text(each) for each in {one, other} - {str}):
+            return True  # pydantic reads text also as bytes, and returns the first type that accepts it
         if members_of(one) is not None and members_of(other) is not None:
             return self._reads(one, other) or self._reads(other, one)
         if _is_object(one) or _is_object(other):

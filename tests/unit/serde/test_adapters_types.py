@@ -197,6 +197,10 @@ Numbered = enum.Enum("Numbered", {"ONE": 1})
         (Literal["a"] | Literal["b"] | int, ""),
         (Kinds | int | None, ""),
         (Any | int | None, ""),
+        (bool | bytes | UUID | None, "json cbor"),
+        (bytes | timedelta, "json cbor"),
+        (Kinds | bytes, "json cbor"),
+        (str | bytes, "json"),
     ],
     ids=str,
 )
