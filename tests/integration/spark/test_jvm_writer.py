@@ -263,31 +263,6 @@ def helpers(spark: SparkSession) -> list[int]:
     return [process for process, line in lines.items() if b"pravega_connector.spark.jvm.support" in line]
 
 
-def test_a_query_with_a_continuous_trigger_commits_each_epoch(
-    jvm_session: SparkSession,
-    client: PravegaClient,
-    target: StreamName,
-    pravega: InProcessPravega,
-    eventually: Eventually,
-    tmp_path: Path,
-) -> None:
-    rows = jvm_session.readStream.format("rate").options(rowsPerSecond=50, numPartitions=1).load()
-    options = {"controller": pravega.uri, "raw_writer": "jvm", "writer_mode": "at_least_once"}
-    writing = rows.selectExpr("CAST(value AS STRING) AS event").writeStream.format("pravega").options(**options)
-    query = writing.trigger(continuous="200 milliseconds").start(
-        str(target), checkpointLocation=str(tmp_path / "checkpoint")
-    )
-    commits = tmp_path / "checkpoint" / "commits"
-    try:
-        eventually(lambda: query.exception() is not None or len(list(commits.glob("[0-9]*"))) >= 3)
-        assert query.exception() is None
-    finally:
-        query.stop()
-    found = sorted(int(event) for event in client.read(target))
-    assert found == list(range(len(found)))
-    assert found
-
-
 def test_the_session_of_the_rows_counts_not_the_active_one(
     spark: SparkSession, jvm_session: SparkSession, save: Save, client: PravegaClient, target: StreamName
 ) -> None:
