@@ -155,10 +155,8 @@ class _Events:
         literals, others = _parted(one, other)
         if literals:
             return self._is_literal(literals[0], others[0]) if others else bool(literals[0] & literals[1])
-        if (self._is_text(one) and self._is_text(other)) or self._is_value(one, other) or self._is_value(other, one):
+        if self._are_texts(one, other) or self._is_value(one, other) or self._is_value(other, one):
             return True
-        if self._by_pydantic and bytes in (one, other) and any(self._is_text(each) for each in {one, other} - {str}):
-            return True  # pydantic reads text also as bytes, and returns the first type that accepts it
         if members_of(one) is not None and members_of(other) is not None:
             return self._reads(one, other) or self._reads(other, one)
         if _is_object(one) or _is_object(other):
@@ -185,6 +183,13 @@ class _Events:
         values = kind if self._by_pydantic and has_values(kind) and not _is_enum(other) else ()
         kinds = {type(each.value) for each in values}
         return any(self._same(each, other) or {each, other} <= _NUMBERS for each in kinds)
+
+    def _are_texts(self, one: Any, other: Any) -> bool:
+        if self._is_text(one) and self._is_text(other):
+            return True
+        # Pydantic reads text also as bytes, and returns the first type that accepts it.
+        others = {one, other} - {bytes, str}
+        return self._by_pydantic and bytes in (one, other) and any(map(self._is_text, others))
 
     def _is_text(self, kind: Any) -> bool:
         return kind in self._form.texts or _is_enum(kind)
