@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
-from pravega_serde.errors import SchemaError, SerdeError
+from pravega_serde.errors import SchemaError, SerdeError, UnsupportedRuleError
 from pravega_serde.registry import confluent_calls as calls
 from pravega_serde.registry.calls import Call
 from pravega_serde.registry.confluent_calls import SubjectSchema
@@ -83,10 +83,21 @@ class Subjects:
         return self._run(calls.incompatibilities(subject, self._body(subject, schema)))
 
     def add(self, subject: str, schema: SchemaInfo, contract: Mapping[str, Any] | None = None) -> SubjectSchema:
-        """Add a schema, and return its version. ``contract`` has ``metadata`` and ``ruleSet``, as in the interface."""
+        """Add a schema, and return its version. ``contract`` has ``metadata`` and ``ruleSet``, as in the interface.
+
+        Raises :class:`UnsupportedRuleError` if the registry has added the schema without them, as Apicurio does.
+        """
         body = self._body(subject, schema) | dict(contract or {})
         self._run(calls.add_schema(subject, body))
-        return self._run(calls.find_schema(subject, body))
+        added = self._run(calls.find_schema(subject, body))
+        if contract:
+            stored = self._run(calls.schema_version(subject, added.version)).contract
+            if ignored := [name for name in contract if name not in stored]:
+                raise UnsupportedRuleError(
+                    f"the registry has ignored {' and '.join(ignored)} of the schema: version {added.version} of "
+                    f"subject {subject!r} has none; delete this version, and use a registry that stores rules"
+                )
+        return added
 
     def delete(self, subject: str) -> None:
         """Delete a subject with all its versions."""

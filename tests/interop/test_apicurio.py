@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import httpx2
@@ -12,8 +14,10 @@ import pytest
 from apicurio_serdes import ApicurioRegistryClient
 from apicurio_serdes.avro import AvroDeserializer, AvroSerializer
 from apicurio_serdes.serialization import MessageField, SerializationContext
+from click.testing import CliRunner
 from google.protobuf import type_pb2
 
+from pravega_connector.operations.cli.root import command_line
 from pravega_serde import generate
 from pravega_serde.errors import DeserializationError, RegistryNotFoundError
 from pravega_serde.registry import RegistryConfig, deserializer, latest_schema, serializer
@@ -124,3 +128,16 @@ def test_code_for_the_latest_schema(apicurio: str, confluent: str, kind: str, ar
         assert ("class Type(Struct" if name == "proto" else "class Order(Struct") in text
     with pytest.raises(RegistryNotFoundError):
         latest_schema(address, group=f"{artifact}-absent", namespace=namespace)
+
+
+def test_rules_that_apicurio_does_not_store_are_an_error(apicurio: str, artifact: str, tmp_path: Path) -> None:
+    (tmp_path / "order.avsc").write_text(json.dumps(ORDER))
+    (tmp_path / "rules.json").write_text(
+        '{"ruleSet": {"domainRules": [{"name": "a", "kind": "CONDITION", "mode": "WRITE", "type": "CEL"}]}}'
+    )
+    uri = f"confluent+{apicurio}/apis/ccompat/v7"
+    given = [str(tmp_path / "order.avsc"), "--rules", str(tmp_path / "rules.json"), "--registry", uri]
+    result = CliRunner().invoke(command_line, ["registry", "register", artifact, *given])
+    assert result.exit_code == 1
+    assert "PRAVEGA-UNSUPPORTED-RULE" in result.output
+    assert f"ignored ruleSet of the schema: version 1 of subject '{artifact}'" in result.output
