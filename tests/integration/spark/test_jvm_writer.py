@@ -215,10 +215,12 @@ def test_a_killed_task_leaves_no_rows_and_no_transaction(
 
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(write)
-        eventually(lambda: len(pravega.faults.open_transactions) == 1)
-        context.cancelJobGroup(group)
+        try:
+            eventually(lambda: pravega.faults.open_transactions)
+        finally:
+            context.cancelJobGroup(group)
         with pytest.raises(Exception, match="cancelled"):
-            done.result()
+            done.result(60)
     eventually(lambda: not pravega.faults.open_transactions)
     save(frame_of(jvm_session, rows, 1), 1)
     in_order(client, target, rows)
