@@ -131,19 +131,18 @@ class SegmentCalls(ControllerCalls):
     def _await_scaling(self, stream: StreamName, epoch: int, deadline: Deadline) -> None:
         statuses = pb.ScaleStatusResponse
         request = pb.ScaleStatusRequest(streamInfo=methods.stream_message(stream), epoch=epoch)
-        polls, status = Polls(deadline), None
         late = DeadlineExceededError(
             f"stream {stream} was not scaled within {deadline.seconds:g} s; the controller continues: check "
             "current_segments later, or set a longer timeout"
         )
-        while status in (None, statuses.IN_PROGRESS):
-            if status is not None and not polls.again():
+        polls = Polls(deadline)
+        status = self._call(methods.CHECK_SCALE, request, stream, deadline).status
+        while status == statuses.IN_PROGRESS:
+            if not polls.again():
                 raise late
             try:
                 status = self._call(methods.CHECK_SCALE, request, stream, deadline).status
             except ControllerUnavailableError:
-                if status is None:
-                    raise
                 raise late from None  # the last poll had too little time
         methods.outcome(statuses.ScaleStatus, status, "scale stream", stream)
 

@@ -93,10 +93,7 @@ def configure(
             raise UnknownOptionError(f"unknown option {name!r}{option_hint(name, known)}")
     session = _started(spark, unix_sockets)
     _choose_python(session)
-    found = PravegaConfig.resolve(properties=settings_of(session)) if config is None else config
-    given = texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options(), **options})
-    # A class created in this function is pickled with its contents, not by its name.
-    source = type("SessionDataSource", (PravegaDataSource,), {"defaults": given, "is_configured": True})
+    source = _made_source(session, config, options, is_configured=True)
     for owner in _owners(session):
         _sources[owner] = source
     if not hasattr(session, "dataSource"):  # Spark 3.5
@@ -121,9 +118,17 @@ def source_of(session: SparkSession) -> type[PravegaDataSource]:
     for owner in _owners(session):
         if owner in _sources:
             return _sources[owner]
-    found = PravegaConfig.resolve(properties=settings_of(session))
-    given = texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options()})
-    return type("SessionDataSource", (PravegaDataSource,), {"defaults": given})
+    return _made_source(session, None, {}, is_configured=False)
+
+
+def _made_source(
+    session: SparkSession, config: PravegaConfig | None, options: Mapping[str, Any], *, is_configured: bool
+) -> type[PravegaDataSource]:
+    """Return a data source with defaults. Without ``config``, the connection comes from the session's settings."""
+    found = PravegaConfig.resolve(properties=settings_of(session)) if config is None else config
+    given = texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options(), **options})
+    # A class created in this function is pickled with its contents, not by its name.
+    return type("SessionDataSource", (PravegaDataSource,), {"defaults": given, "is_configured": is_configured})
 
 
 def _owners(session: SparkSession) -> list[object]:

@@ -52,14 +52,17 @@ class Writing:
 
     def arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:
         """Return the options and the encoder of a write to streams. Raises the errors of a write."""
-        options = stream_options(SinkOptions, options_to_write(self.given, schema), self.defaults)
+        options = self._stream(options_to_write(self.given, schema))
         options.mode(streaming=streaming)
         return options, encoder_for(arrow_columns(schema, options), options, streaming=streaming)
 
     def sink_options(self, schema: StructType) -> SinkOptions | None:
         """Return the options of a write to streams; None for a key-value table."""
         given = options_to_write(self.given, schema)
-        return None if names_table(given) else stream_options(SinkOptions, given, self.defaults)
+        return None if names_table(given) else self._stream(given)
+
+    def _stream(self, given: Mapping[str, str]) -> SinkOptions:
+        return stream_options(SinkOptions, given, self.defaults)
 
     def _table(self, given: Mapping[str, str], schema: StructType) -> tuple[TableSinkOptions, pa.Schema]:
         options = table_options(TableSinkOptions, given, self.defaults)

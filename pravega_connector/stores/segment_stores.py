@@ -1,6 +1,6 @@
 """Requests to segment stores: endpoints of segments, delegation tokens, and calls to the owning store.
 
-What a request to a segment needs, where it comes from, and when it is forgotten::
+Needs of a request to a segment, their origin, and when they are forgotten::
 
     endpoint(stream, segment)  --known--> _endpoints  --else--> controller: getURI             forget: moved, lost, late
     token(stream, write)       --known--> _tokens     --else--> controller: getDelegationToken forget: refused; renewal

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pravega_serde.encryption.keys import aead
 from pravega_serde.errors import EncryptionKeyError, MissingExtraError
 
 _NONCE: Final = 12
@@ -93,23 +94,22 @@ class _LocalKey:
     """Key of Confluent's local key service: AES-128-GCM with a key derived from a secret."""
 
     def __init__(self, secret: str) -> None:
-        try:
-            from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise MissingExtraError("cryptography", "encryption", purpose="encryption of fields") from error
+        ciphers = aead()
         extracted = hmac.digest(bytes(hashlib.sha256().digest_size), secret.encode(), hashlib.sha256)
-        self._cipher = AESGCM(hmac.digest(extracted, b"\1", hashlib.sha256)[:16])
+        self._cipher = ciphers.AESGCM(hmac.digest(extracted, b"\1", hashlib.sha256)[:16])
 
     def encrypt(self, data: bytes, context: bytes) -> bytes:
         nonce = os.urandom(_NONCE)
-        return nonce + self._cipher.encrypt(nonce, data, context)
+        sealed: bytes = self._cipher.encrypt(nonce, data, context)
+        return nonce + sealed
 
     def decrypt(self, sealed: bytes, context: bytes) -> bytes:
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - an extra
 
         try:
-            return self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], context)
+            data: bytes = self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], context)
         except InvalidTag:
             raise EncryptionKeyError(
                 "the secret of local-kms did not wrap this data key, or the data key is damaged"
             ) from None
+        return data

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import importlib
 import json
 import os
 import re
@@ -200,11 +201,19 @@ class DataKeys:
 @functools.cache
 def primitives() -> ModuleType:
     """Return the module of the cipher. Raises :class:`MissingExtraError` without ``cryptography``."""
+    return _of_extra("pravega_serde.encryption.siv")
+
+
+def aead() -> ModuleType:
+    """Return the ciphers of ``cryptography`` that detect changes. Raises :class:`MissingExtraError` without it."""
+    return _of_extra("cryptography.hazmat.primitives.ciphers.aead")
+
+
+def _of_extra(module: str) -> ModuleType:
     try:
-        from pravega_serde.encryption import siv  # noqa: PLC0415 - an extra
+        return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError("cryptography", "encryption", purpose="encryption of fields") from error
-    return siv
 
 
 @functools.cache

@@ -22,11 +22,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from pravega_serde.encryption.confluent_keys import ConfluentKeys
-from pravega_serde.encryption.keys import KeyService, called, service_named
+from pravega_serde.encryption.keys import KeyService, aead, called, service_named
 from pravega_serde.errors import (
     DecryptionError,
     EncryptionKeyError,
-    MissingExtraError,
     RegistryConflictError,
     RegistryNotFoundError,
     UnsupportedRuleError,
@@ -135,7 +134,7 @@ class RuleCipher:
         context = subject[1:].partition(":")[0] if subject.startswith(":.") else "."
         self._context = {} if context == "." else {"context": context}
         self._key = ("dek", self._kek_name, subject, self._algorithm)
-        _primitives()
+        aead()
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - an extra
 
         self._invalid_tag = InvalidTag
@@ -288,8 +287,8 @@ class RuleCipher:
         key = _field_of(material, number)
         if key is None or len(key) != size:
             raise EncryptionKeyError(f"the data key of {self._kek_name!r} is not a key of {self._algorithm}")
-        aead = _primitives()
-        return aead.AESSIV(key) if self._algorithm == "AES256_SIV" else aead.AESGCM(key)
+        ciphers = aead()
+        return ciphers.AESSIV(key) if self._algorithm == "AES256_SIV" else ciphers.AESGCM(key)
 
     def _through(self, kek: _Kek, operation: str, data: bytes) -> bytes:
         """Wrap or unwrap a data key with the key service, or with an alternative key if it fails."""
@@ -363,11 +362,3 @@ def _field_of(message: bytes, number: int) -> bytes | None:
                 return message[at : at + value]
             at += value
     return None
-
-
-def _primitives() -> Any:
-    try:
-        from cryptography.hazmat.primitives.ciphers import aead  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingExtraError("cryptography", "encryption", purpose="encryption of fields") from error
-    return aead

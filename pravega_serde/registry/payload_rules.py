@@ -132,14 +132,16 @@ class PayloadRules:
                 return value
             if isinstance(error, DecryptionError):
                 raise
-            kind = DeserializationError if self._mode == "READ" else SerializationError
             # The traceback of another package's error may have values of fields in its text.
             cause = error if isinstance(error, PravegaError) else None
-            raise kind(f"{rule.title} failed: {_reason(error)}") from cause
+            raise self._refusal(f"{rule.title} failed: {_reason(error)}") from cause
         if rule.fails_on("success", self._mode):
-            kind = DeserializationError if self._mode == "READ" else SerializationError
-            raise kind(f"{rule.title} succeeded, and its action on success is an error")
+            raise self._refusal(f"{rule.title} succeeded, and its action on success is an error")
         return made
+
+    @property
+    def _refusal(self) -> type[DeserializationError] | type[SerializationError]:
+        return DeserializationError if self._mode == "READ" else SerializationError
 
     # ---- compiled rules ----
 
@@ -223,26 +225,24 @@ class PayloadRules:
         return decrypted
 
     def _cel(self, rule: Rule) -> _Apply:
-        run, values = cel_function(rule), self._values
-        if rule.kind == "CONDITION":
-
-            def check(value: Any) -> Any:
-                _check(rule, run({"message": values.plain(value)}, True))
-                return value
-
-            return check
-        return lambda value: self._made(value, run({"message": values.plain(value)}, value))
+        run = cel_function(rule)
+        return self._expression(rule, lambda plain, otherwise: run({"message": plain}, otherwise))
 
     def _jsonata(self, rule: Rule) -> _Apply:
-        run, values = jsonata_function(rule), self._values
+        run = jsonata_function(rule)
+        return self._expression(rule, lambda plain, _: run(plain))
+
+    def _expression(self, rule: Rule, run: Callable[[Any, Any], Any]) -> _Apply:
+        """Return the check or the change of a rule. ``run`` has a value, and the result if a guard is false."""
+        values = self._values
         if rule.kind == "CONDITION":
 
             def check(value: Any) -> Any:
-                _check(rule, run(values.plain(value)))
+                _check(rule, run(values.plain(value), True))
                 return value
 
             return check
-        return lambda value: self._made(value, run(values.plain(value)))
+        return lambda value: self._made(value, run(values.plain(value), value))
 
     def _made(self, before: Any, after: Any) -> Any:
         """Return the value of an expression as the schema has it."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import functools
 import json
-import pickle
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.rows.columns import Decoder, row_builder
 from pravega_connector.rows.options.source import SourceOptions
-from pravega_connector.spark.jvm.messages import NotInJvmError
+from pravega_connector.spark.jvm.messages import NotInJvmError, packed, unpacked
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.versions import arrow_schema
 from pravega_connector.wire import FrameParser, StreamName, segment_name
@@ -69,7 +68,7 @@ def decoder_plan(
         check_columns(spark.StructType([entry]))
         if has_required(field.with_nullable(field.nullable or field.name in never_null)):
             raise NotInJvmError(f"column {field.name!r}, which is NOT NULL in .schema(…)")
-    rows = base64.b64encode(pickle.dumps(TypedRows(options, schema, serializer))).decode()
+    rows = packed(TypedRows(options, schema, serializer))
     kept = [name for name in corrupt if name not in metadata and name in schema.names]
     return steps(own) | {"metadata": metadata, "corrupt": kept, "rows": rows}
 
@@ -132,7 +131,7 @@ def _check_type(kind: spark.DataType, path: str) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _typed_rows(pickled: str) -> TypedRows:
-    made: TypedRows = pickle.loads(base64.b64decode(pickled))  # noqa: S301 - Spark's own protocol is pickle
+    made: TypedRows = unpacked(pickled)
     return made
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import pickle
 import traceback
 from collections.abc import Callable
 from typing import Any, Final
@@ -25,6 +27,16 @@ class TaskOptions(Exchanged):
     def __init__(self, options: CommonOptions) -> None:
         _ = options.config
         self.options = options
+
+
+def packed(value: object) -> str:
+    """Return a pickled value as text for JSON."""
+    return base64.b64encode(pickle.dumps(value)).decode()
+
+
+def unpacked(text: str) -> Any:
+    """Return the value of a text of :func:`packed`."""
+    return pickle.loads(base64.b64decode(text))  # noqa: S301 - Spark's own protocol between its processes is pickle
 
 
 def place_fields(place: SegmentPlace) -> dict[str, Any]:

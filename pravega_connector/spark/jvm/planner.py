@@ -6,11 +6,9 @@ tasks of a plan travel as JSON, and a task gets what it needs to ask :mod:`prave
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import logging
-import pickle
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -27,7 +25,7 @@ from pravega_connector.rows.options import CommonOptions
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.jvm.decoding import decoder_plan
-from pravega_connector.spark.jvm.messages import NotInJvmError, TaskOptions, answered, place_fields
+from pravega_connector.spark.jvm.messages import NotInJvmError, TaskOptions, answered, packed, place_fields
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader
 from pravega_connector.spark.source.tasks import SlicesPartition
@@ -248,7 +246,7 @@ class Planner:
                 "python": self._python.executable,
                 "path": self._python.path,
                 "includes": self._python.includes,
-                "options": pickled or base64.b64encode(pickle.dumps(TaskOptions(options))).decode(),
+                "options": pickled or packed(TaskOptions(options)),
                 "tls": tls,
                 "quiet": quiet,
             }

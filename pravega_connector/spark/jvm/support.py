@@ -13,7 +13,6 @@ import itertools
 import json
 import logging
 import os
-import pickle
 import sys
 import threading
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from pravega_connector.errors import ConnectionLostError, NoSuchSegmentError, Se
 from pravega_connector.reader.slices import SegmentSlice, data_loss
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.jvm.decoding import decoded
-from pravega_connector.spark.jvm.messages import answered, place_fields
+from pravega_connector.spark.jvm.messages import answered, place_fields, unpacked
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.data_loss import pass_over
 from pravega_connector.spark.source.offset_planner import OPEN_END
@@ -94,7 +93,7 @@ class Sessions:
 
 @functools.lru_cache(maxsize=64)
 def _options(pickled: str) -> SourceOptions:
-    made: SourceOptions = pickle.loads(base64.b64decode(pickled)).options  # noqa: S301 - Spark's own protocol is pickle
+    made: SourceOptions = unpacked(pickled).options
     return made
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import functools
 import logging
-import pickle
 import threading
 import uuid
 from collections import deque
@@ -23,10 +22,11 @@ import pyarrow as pa
 from pravega_connector.core.io import in_background
 from pravega_connector.errors import ConfigError, ConnectionLostError, NullEventError
 from pravega_connector.exactly_once.batch_commit import Content
+from pravega_connector.spark.jvm.messages import packed, unpacked
 from pravega_connector.spark.sink.kept_writers import IDLE_SECONDS, kept_writers
 from pravega_connector.spark.sink.transactions import TaskTransaction, stop_keeping
 from pravega_connector.spark.sink.writers import PravegaBatchWriter, PravegaStreamWriter, TaskWritten
-from pravega_connector.wire import Block, SegmentRange
+from pravega_connector.wire import Block, SegmentRange, walk_frames
 from pravega_connector.writer.routing import Destination, StreamDestination
 from pravega_connector.writer.take_over import complete
 
@@ -88,7 +88,7 @@ def _is_first(request: Request) -> bool:
 
 
 class _Task:
-    """Rows of one task on their way into its transaction, or into the stream."""
+    """Rows of one task, which go into its transaction or into the stream."""
 
     def __init__(self, request: Request) -> None:
         self.lock = threading.Lock()
@@ -121,7 +121,7 @@ class _Task:
                 self._take_over(request)
                 return self._open()
             case "write_finish":
-                return base64.b64encode(pickle.dumps(self._finish(request))).decode()
+                return packed(self._finish(request))
         return None
 
     def _begin(self, request: Request) -> None:
@@ -168,14 +168,12 @@ class _Task:
     def _finish(self, request: Request) -> Any:
         task, partition = request["properties"].get, request["partition"]
         rows, size = request["rows"], request["bytes"]
-        self._finished = True
         if (exactly_once := self._writer.exactly_once) is None:
             return TaskWritten(rows, size, query=task("sql.streaming.queryId") or "")
         if self._transaction is None:
             assert not rows, "rows are in a transaction"
             return exactly_once.without_rows(task, partition)
         total = (request["first"] % _WORD) << 64 | request["second"] % _WORD
-        self._finished = False
         message = self._transaction.prepared(Content(rows, size, total))
         self._finished = True
         return message
@@ -189,16 +187,12 @@ class _Task:
 
 @functools.lru_cache(maxsize=64)
 def _writer(pickled: str) -> PravegaBatchWriter | PravegaStreamWriter:
-    made: PravegaBatchWriter | PravegaStreamWriter = pickle.loads(base64.b64decode(pickled))  # noqa: S301 - Spark's own protocol is pickle
+    made: PravegaBatchWriter | PravegaStreamWriter = unpacked(pickled)
     return made
 
 
 def _block(request: Request) -> Block:
     data = base64.b64decode(request["data"])
-    ends, at = [], 0
-    while at < len(data):
-        at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")
-        ends.append(at)
     positions = np.frombuffer(base64.b64decode(request["positions"]), ">f8").astype(np.float64)
     sender = uuid.UUID(request["writer"]).bytes, request["before"]
-    return Block(memoryview(data), np.array(ends, np.int64), positions, sender=sender)
+    return Block(memoryview(data), walk_frames(data)[1:], positions, sender=sender)

@@ -6,10 +6,8 @@ task of the JVM asks :mod:`pravega_connector.spark.jvm.task_writes` for its tran
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
-import pickle
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +16,7 @@ from pravega_connector.errors import ConfigError
 from pravega_connector.rows.encoding import EventEncoder, is_bytes
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.jvm.messages import packed, unpacked
 from pravega_connector.spark.sink.writers import PravegaBatchWriter, PravegaStreamWriter
 from pravega_connector.spark.versions import HAS_JVM_WRITER, arrow_schema
 from pravega_connector.writer.append_loop import SILENCE_SECONDS
@@ -40,7 +39,7 @@ def begin(
     options, encoder = source.writer_arguments(schema, streaming=streaming)
     writer, router = (PravegaStreamWriter if streaming else PravegaBatchWriter)(options, encoder), encoder.router
     return {
-        "support": support(options, base64.b64encode(pickle.dumps(writer)).decode(), SILENCE_SECONDS),
+        "support": support(options, packed(writer), SILENCE_SECONDS),
         "event": schema.names.index(encoder.columns[0]),
         "key": schema.names.index(router.name) if isinstance(router, ByColumn) else -1,
         "constant": router.routing_key if isinstance(router, ByConstant) else None,
@@ -50,36 +49,24 @@ def begin(
 
 def commit(request: Mapping[str, Any]) -> None:
     """Commit a write, or an epoch of it. Spark aborts it after an error."""
-    writer, messages = _writer(request), _messages(request)
-    if isinstance(writer, PravegaStreamWriter):
-        writer.commit(messages, request["batch"])
-    else:
-        writer.commit(messages)
+    writer, ended = _ended(request)
+    writer.commit(*ended)
 
 
 def abort(request: Mapping[str, Any]) -> None:
     """Abort a write that was not committed."""
-    writer, messages = _writer(request), _messages(request)
-    if isinstance(writer, PravegaStreamWriter):
-        writer.abort(messages, request["batch"])
-    else:
-        writer.abort(messages)
+    writer, ended = _ended(request)
+    writer.abort(*ended)
 
 
-def _writer(request: Mapping[str, Any]) -> PravegaBatchWriter | PravegaStreamWriter:
-    """Return the writer of a request, as Spark's processes get a Python writer."""
-    made: PravegaBatchWriter | PravegaStreamWriter = pickle.loads(  # noqa: S301 - Spark's own protocol is pickle
-        base64.b64decode(json.loads(request["support"])["options"])
-    )
-    return made
+def _ended(request: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Return the writer of a request, as Spark's processes get a Python writer, and the arguments of its end.
 
-
-def _messages(request: Mapping[str, Any]) -> list[Any]:
-    """Return the messages of the tasks; None for a task that has failed."""
-    return [
-        None if each is None else pickle.loads(base64.b64decode(each))  # noqa: S301 - Spark's own protocol is pickle
-        for each in request.get("messages", ())
-    ]
+    They are the messages of the tasks, None for a task that has failed, and the batch of a streaming query.
+    """
+    writer: PravegaBatchWriter | PravegaStreamWriter = unpacked(json.loads(request["support"])["options"])
+    messages = [None if each is None else unpacked(each) for each in request.get("messages", ())]
+    return writer, (messages, request["batch"]) if isinstance(writer, PravegaStreamWriter) else (messages,)
 
 
 def accepted(source: PravegaDataSource, schema: StructType) -> dict[str, Any] | None:
