@@ -24,7 +24,7 @@ from pyspark import TaskContext
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.controller.targets import target_of
 from pravega_connector.core.io import in_background
-from pravega_connector.errors import ConfigError, ConnectorError
+from pravega_connector.errors import ConfigError, ConnectorError, UnsupportedModeError
 from pravega_connector.exactly_once.batch_commit import (
     SEVERAL_STREAMS,
     Ask,
@@ -140,11 +140,10 @@ class ExactlyOnce:
             assert options.txn_app_id is not None
             assert options.txn_version is not None
             return WriteId(options.txn_app_id, query, run, options.txn_version)
-        batch = task("streaming.sql.batchId")
-        if not query or batch is None:
-            raise ConfigError(
-                "this Spark does not pass the ids of the query and the batch to its tasks; set writer_mode to "
-                "at_least_once"
+        if (batch := task("streaming.sql.batchId")) is None:
+            raise UnsupportedModeError(
+                "writer_mode=exactly_once needs batches, which a continuous trigger does not have: use "
+                "trigger(processingTime=…)"
             )
         return WriteId(query, query, run, int(batch))
 

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pravega_connector.client import PravegaClient, TransactionStatus
-from pravega_connector.errors import ConfigError, ConnectionLostError, NullEventError
+from pravega_connector.errors import ConfigError, ConnectionLostError, NullEventError, UnsupportedModeError
 from pravega_connector.spark.jvm.task_writes import TaskWrites
 from pravega_connector.spark.sink import transactions
 from pravega_connector.spark.sink.writers import PravegaBatchWriter
@@ -168,7 +168,7 @@ def test_a_task_without_the_ids_of_its_batch_begins_nothing(
     options = {"controller": pravega.uri, "path": str(STREAM), "writer_mode": "exactly_once"}
     streaming = DefaultSource(options).streamWriter(SCHEMA, overwrite=False)
     pickled = base64.b64encode(pickle.dumps(streaming)).decode()
-    with pytest.raises(ConfigError, match="does not pass the ids"):
+    with pytest.raises(UnsupportedModeError, match="needs batches, which a continuous trigger does not have"):
         TaskWrites().answer(attempt()("write_open", options=pickled))
     assert pravega.faults.open_transactions == []
 
