@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.errors import ConfigError, UnsupportedModeError
 from pravega_connector.spark.functions import reading_function, segment_key_function, writing_function
+from pravega_connector.spark.versions import column_of, expression_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,18 +53,12 @@ class _Builder:
     """Builder of the expression of one call in a query, which the JVM calls."""
 
     def __init__(self, name: str, function: Callable[..., Any], jvm: Any) -> None:
-        self._name, self._function = name, function
-        self._columns = jvm.org.apache.spark.sql.classic.ExpressionUtils
-        converter = getattr(jvm.org.apache.spark.sql.classic, "ColumnNodeToExpressionConverter$")
-        self._expressions = getattr(converter, "MODULE$")
+        self._name, self._function, self._jvm = name, function, jvm
 
     def apply(self, expressions: Any) -> Any:
         """Return the expression of a call with these arguments. Scala's name and interface."""
         column, arguments = _arguments(self._name, [expressions.apply(i) for i in range(expressions.size())])
-        from pyspark.sql.classic.column import Column  # noqa: PLC0415 - with a classic session only
-
-        result: Any = self._function(**arguments)(Column(self._columns.column(column)))
-        return self._expressions.apply(result._jc.node())
+        return expression_of(self._jvm, self._function(**arguments)(column_of(self._jvm, column)))
 
     class Java:
         """Interface for Py4J."""

@@ -17,7 +17,7 @@ from pravega_connector.errors import UnsupportedModeError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
 __all__ = [
     "HAS_ADMISSION",
@@ -37,6 +37,8 @@ __all__ = [
     "arrow_type",
     "available_now_base",
     "check_spark",
+    "column_of",
+    "expression_of",
     "jvm_reader_obstacle",
     "parsed_type",
     "register_source",
@@ -178,6 +180,25 @@ def spark_type(kind: pa.DataType) -> DataType:
 def spark_schema(columns: pa.Schema) -> StructType:
     """Return the columns of Spark for Arrow columns. A timestamp without a zone is TIMESTAMP_NTZ."""
     return from_arrow_schema(columns, prefer_timestamp_ntz=True)
+
+
+def column_of(jvm: Any, expression: Any) -> Column:
+    """Return the column of an expression of Spark's analyzer, in a classic session."""
+    if VERSION >= (4, 0):
+        from pyspark.sql.classic.column import Column as ClassicColumn  # noqa: PLC0415 - 3.5 has only one Column
+
+        return ClassicColumn(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+    from pyspark.sql import Column  # noqa: PLC0415 - only SQL functions need it
+
+    return Column(jvm.org.apache.spark.sql.Column(expression))
+
+
+def expression_of(jvm: Any, column: Any) -> Any:
+    """Return the expression of a column for Spark's analyzer, in a classic session."""
+    if VERSION >= (4, 0):
+        converter = getattr(jvm.org.apache.spark.sql.classic, "ColumnNodeToExpressionConverter$")
+        return getattr(converter, "MODULE$").apply(column._jc.node())
+    return column._jc.expr()
 
 
 def settings_of(session: SparkSession) -> dict[str, str]:

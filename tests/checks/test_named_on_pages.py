@@ -20,6 +20,7 @@ SERIALIZERS = (ROOT / "docs/serialization/serializers.md").read_text()
 REGISTRY = (ROOT / "docs/serialization/schema-registry.md").read_text()
 FLOWS = (ROOT / "docs/tools/export-and-pipe.md").read_text()
 INGESTION = (ROOT / "benchmarks/results/ingestion.md").read_text()
+VERSIONS = (ROOT / "docs/spark/versions.md").read_text()
 TEST_KIT = (ROOT / "docs/tools/test-kit.md").read_text()
 
 
@@ -81,3 +82,18 @@ def test_the_page_of_the_test_kit_has_every_fault():
     own = [name for name in vars(Faults) if not name.startswith("_")]
     assert len(own) > 10
     assert [name for name in own if not re.search(rf"`[^`\n]*\b{name}\b", TEST_KIT)] == []
+
+
+def test_every_difference_between_versions_of_spark_has_a_test_that_runs_on_each():
+    rows = [line.split(" | ") for line in VERSIONS.splitlines() if line.startswith("| ") and line.endswith("` |")]
+    named = {name for row in rows for name in re.findall(r"`(test_\w+(?:\.py)?)`", row[-1])}
+    assert len(rows) >= 17
+    assert all(len(row) == 6 and re.search(r"`test_\w+(\.py)?`", row[-1]) for row in rows)
+    folder = ROOT / "tests/integration/spark"
+    functions = (folder / "test_version_differences.py").read_text()
+    assert [name for name in named if not name.endswith(".py") and f"def {name}(" not in functions] == []
+    files = {name for name in named if name.endswith(".py")} - {"test_jvm_writer.py"}  # of one version
+    assert [name for name in files if "pytest.mark.each_spark" not in (folder / name).read_text()] == []
+    of_3_5 = re.findall(r"PWD/(test_\w+\.py)", (ROOT / "run").read_text())
+    assert {"test_dataframes.py", "test_jvm_stream.py", "test_functions.py", "test_sql_functions.py"} <= set(of_3_5)
+    assert "test_version_differences.py" in of_3_5

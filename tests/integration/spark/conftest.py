@@ -15,14 +15,17 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.fork_server.session import UnavailableError, register
 from pravega_connector.spark.jvm.session import JAR, leave_to_python, use_jvm_reader, use_local_checkpoint_files
-from pravega_connector.spark.versions import HAS_ADMISSION, HAS_REAL_TIME, VERSION
+from pravega_connector.spark.versions import HAS_ADMISSION, HAS_JVM_WRITER, HAS_REAL_TIME, VERSION
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import Case, cases
 from tests.support.spark_session import spark_session
 from tools import jvm
 
 #: Tests of what this Spark does not have. test_version_differences.py asserts what users get instead.
-collect_ignore = [] if HAS_REAL_TIME else ["test_real_time.py"]
+collect_ignore = [
+    *([] if HAS_REAL_TIME else ["test_real_time.py"]),
+    *([] if HAS_JVM_WRITER else ["test_jvm_writer.py"]),
+]
 
 #: Before 4.2, the driver leaves the socket of each ``collect`` to the garbage collector.
 _UNCLOSED = r"ignore:unclosed <socket\.socket:ResourceWarning"

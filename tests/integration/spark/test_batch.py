@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from pravega_connector.wire import StreamName
 
+pytestmark = pytest.mark.each_spark
 Load = Callable[..., DataFrame]
 Events = list[tuple[str, bytes]]
 

@@ -24,8 +24,10 @@ from pravega_connector.errors import (
 from pravega_connector.spark import session
 from pravega_connector.spark.dataframes import read, write
 from pravega_connector.spark.sink.writers import PravegaBatchWriter
+from pravega_connector.spark.versions import VERSION
 from pravega_connector.wire import StreamName
 
+pytestmark = pytest.mark.each_spark
 Events = list[tuple[str, bytes]]
 
 
@@ -233,7 +235,7 @@ def test_options_come_from_configure(spark, client, config, target, tmp_path, mo
     monkeypatch.setattr(session, "_sources", WeakKeyDictionary())  # other tests share the context
     (tmp_path / "in.txt").write_text("one\ntwo\n")
     configured = session.configure(
-        spark.newSession(), config, jvm_reader=False, fork_server=False, unix_sockets=False, columns="event"
+        spark.newSession(), config, jvm_reader=VERSION < (4, 0), fork_server=False, unix_sockets=False, columns="event"
     )
 
     def save(frame: DataFrame, version: int) -> None:  # Spark gives it a clone of the session
@@ -245,6 +247,12 @@ def test_options_come_from_configure(spark, client, config, target, tmp_path, mo
     ).start().awaitTermination()
     assert counted(client, target) == Counter([b"one", b"two"])
     assert read(configured, str(target)).columns == ["event"]
+
+
+@pytest.mark.skipif(VERSION >= (4, 0), reason="later versions have data sources in Python")
+def test_configure_of_spark_3_5_needs_the_jvm_reader(spark, config):
+    with pytest.raises(UnsupportedModeError, match=r"configure without jvm_reader.*docs/spark/spark-3.5.md"):
+        session.configure(spark.newSession(), config, jvm_reader=False)
 
 
 def test_two_writes_of_one_batch_need_two_names(spark, target, options, tmp_path):

@@ -11,6 +11,7 @@ from pravega_connector.spark.functions import from_pravega
 from pravega_connector.spark.versions import VERSION
 from pravega_connector.wire import StreamName
 
+pytestmark = pytest.mark.each_spark
 Events = list[tuple[str, bytes]]
 
 
@@ -62,10 +63,22 @@ def test_events_of_a_query_are_decoded_by_the_function(jvm_session, client, conf
     assert sorted(found) == list(range(50))
 
 
+def test_events_of_a_query_are_decoded_in_the_jvm(jvm_session, client, config, stream_name, checkpoint):
+    client.create_stream(stream_name, 2)
+    with client.writer(stream_name, "json") as writer:
+        for number in range(50):
+            writer.write({"id": number}, routing_key=str(number))
+    source = jvm_session.readStream.format("pravega").options(controller=config.controller, raw_reader="jvm")
+    rows = source.options(format="json", start_stream_cut="earliest").schema("id BIGINT").load(str(stream_name))
+    found: list[int] = []
+    query = rows.writeStream.foreachBatch(lambda batch, _: found.extend(row.id for row in batch.collect()))
+    query.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
+    assert sorted(found) == list(range(50))
+
+
 @pytest.mark.skipif(VERSION >= (4, 0), reason="later versions have data sources in Python")
 def test_other_reads_of_spark_3_5_name_the_page(jvm_session, config, stream):
-    reader = jvm_session.read.format("pravega").options(controller=config.controller, format="json")
+    reader = jvm_session.read.format("pravega").options(controller=config.controller)
     with pytest.raises(Exception, match=r"\[PRAVEGA-UNSUPPORTED-MODE\] Spark 3.5 .*docs/spark/spark-3.5.md"):
-        reader.schema("id BIGINT").load(str(stream)).collect()
-    raw = jvm_session.read.format("pravega").options(controller=config.controller).load(str(stream))
-    assert raw.count() == 2002
+        reader.option("format", "string").load(str(stream)).collect()
+    assert jvm_session.read.format("pravega").options(controller=config.controller).load(str(stream)).count() == 2002

@@ -20,6 +20,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.tables import Table, Version
 from pravega_connector.wire import StreamName, TableName
 
+pytestmark = pytest.mark.each_spark
 Read = Callable[..., DataFrame]
 Upsert = Callable[..., None]
 STOCK = "key STRING, item STRING, pieces INT, at BIGINT"

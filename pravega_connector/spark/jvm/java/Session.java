@@ -30,9 +30,9 @@ final class Session {
   /** Return the Python source of a format. Throws ReadException in Spark 3.5. */
   static TableProvider python(String format) {
     if (!HAS_PYTHON) {
-      throw new ReadException("[PRAVEGA-UNSUPPORTED-MODE] Spark 3.5 has no data sources in Python, so format(\"" + format + "\") only reads raw"
-          + " events there, with configure(spark, jvm_reader=True): for all else, use read and write of"
-          + " pyspark_pravega, see docs/spark/spark-3.5.md");
+      throw new ReadException("[PRAVEGA-UNSUPPORTED-MODE] Spark 3.5 has no data sources in Python, so format(\"" + format + "\") reads only"
+          + " events that the JVM reader decodes, with configure(spark, jvm_reader=True): for all else, use read and"
+          + " write of pyspark_pravega, see docs/spark/spark-3.5.md");
     }
     try {
       Object source = classOf(PYTHON).getConstructor().newInstance();
