@@ -4,10 +4,15 @@ Keys write numbered events into a stream that is scaled. In the meantime, runs a
 every second one together with a run that competes. At the end, polars, DuckDB and Spark must find each event once, and
 in order. With ``--truncate``, each run also truncates the stream, and table and stream together must have all events
 after each kill. ``--memory`` lets one run follow the stream for this number of seconds, and shows its memory.
+
+For ``merge``, the events are change events of Debezium, and for ``merge-ordered`` some of them are repeated later. Each
+version of the table must be the last change of each key before the stream cut of the version, and no change may be
+missing or counted twice between two cuts.
 """
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import random
@@ -27,18 +32,21 @@ import numpy as np
 import polars
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.table import TableMerger
 from pyiceberg.catalog import load_catalog
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import FencedError
 from pravega_connector.operations.tier import (
+    TierMerge,
+    TierPosition,
     TierSettings,
+    delta,
     read_table_and_tail,
     spark_table_and_tail,
     tier,
     tier_status,
 )
-from pravega_connector.operations.tier.delta import DeltaLakeTable
 from pravega_connector.operations.tier.iceberg import IcebergTable
 from pravega_connector.stream_cuts import compare_cuts
 from pravega_connector.testing import InProcessPravega
@@ -48,6 +56,12 @@ KEYS: Final = 64
 _FENCED: Final = 3  # exit code
 _FORKS: Final = multiprocessing.get_context("forkserver")
 _COLUMNS: Final = ["key", "number", "segment_id", "offset"]
+_IDS: Final = 16  # of each key, in the rows of merges
+_REPEATED: Final = 1  # last rounds that are written again after each block
+_MERGES: Final = {
+    "merge": TierMerge(key=("id",)),
+    "merge-ordered": TierMerge(key=("id",), order="position", keep_deleted=True),
+}
 
 
 def _say(text: str) -> None:
@@ -59,15 +73,23 @@ class _Table:
 
     def __init__(self, kind: str, folder: str, controller: str) -> None:
         self.kind, self.folder, self.controller = kind, folder, controller
-        self.name = f"delta:{folder}/table" if kind == "delta" else "iceberg:main.shop.orders"
+        self.merge = _MERGES.get(kind)
+        self.name = "iceberg:main.shop.orders" if kind == "iceberg" else f"delta:{folder}/table"
         catalog = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
-        self.storage = {} if kind == "delta" else catalog
+        self.storage = catalog if kind == "iceberg" else {}
 
     def run(self, **settings: Any) -> None:
-        tier(STREAM, self.name, **self.options(), settings=TierSettings(**settings))
+        tier(STREAM, self.name, **self.options(), settings=TierSettings(merge=self.merge, **settings))
 
     def options(self) -> dict[str, Any]:
-        return {"storage": self.storage, "controller": self.controller, "format": "json"}
+        own = {"storage": self.storage, "controller": self.controller, "format": "json"}
+        return own if self.merge is None else {**own, "unwrap": "debezium"}
+
+    def commits(self) -> list[tuple[Any, str]]:
+        """Return the functions that commit to the table, as owner and name."""
+        if self.merge is not None:
+            return [(TableMerger, "execute"), (delta, "write_deltalake")]
+        return [(IcebergTable if self.kind == "iceberg" else delta.DeltaLakeTable, "commit")]
 
     def readers(self) -> dict[str, Callable[[], pa.Table]]:
         """Return the reads of other programs."""
@@ -96,21 +118,24 @@ class _Table:
 def _child(given: dict[str, Any], commits: Connection) -> None:
     """Run until killed, and send the number of each commit. The process kills itself before or after a commit."""
     table = _Table(given["kind"], given["folder"], given["controller"])
-    kind: Any = DeltaLakeTable if given["kind"] == "delta" else IcebergTable
-    commit = kind.commit
     left = given["commit"]
 
-    def counted(self: Any, *args: Any) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0 and given["point"] == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        commit(self, *args)
-        if left == 0 and given["point"] == "after":
-            os.kill(os.getpid(), signal.SIGKILL)
-        commits.send(left)
+    def counted(commit: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == 0 and given["point"] == "before":
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = commit(*args, **options)
+            if left == 0 and given["point"] == "after":
+                os.kill(os.getpid(), signal.SIGKILL)
+            commits.send(left)
+            return result
 
-    kind.commit = counted
+        return call
+
+    for owner, name in table.commits():
+        setattr(owner, name, counted(getattr(owner, name)))
     truncate = 0.0 if given["truncate"] else None
     try:
         table.run(follow=True, target_bytes=given["bytes"], max_interval=0.2, truncate_after=truncate)
@@ -147,28 +172,45 @@ class _Run:
         return code
 
 
+def _event(kind: str, key: int, number: int) -> str:
+    """Return an event of a key as JSON. Of the changes of an id, one of five deletes it."""
+    if kind not in _MERGES:
+        return json.dumps({"key": f"k{key}", "number": number, "text": "x" * 20})
+    row = {"id": key + KEYS * (number % _IDS), "number": number}
+    deletes = (number // _IDS + key) % 5 == 4
+    sides = {"op": "d", "before": row} if deletes else {"op": "u", "after": row}
+    source = {"connector": "postgresql", "ts_ms": 0, "table": "orders", "sequence": f'["{number}","{number}"]'}
+    return json.dumps({"before": None, "after": None, **sides, "source": source})
+
+
 class _Writing:
     """Writer of numbered events, in the background."""
 
-    def __init__(self, client: PravegaClient, rounds: int, block: int) -> None:
-        self._client, self._rounds, self._block = client, rounds, block
+    def __init__(self, client: PravegaClient, kind: str, rounds: int, block: int) -> None:
+        self._client, self._kind, self._rounds, self._block = client, kind, rounds, block
         self.written = 0
         self.may = threading.Semaphore(0)
         self.thread = threading.Thread(target=self._write, daemon=True)
         self.thread.start()
 
     def _write(self) -> None:
-        with self._client.writer(STREAM, "json") as writer:
+        repeated = _REPEATED if self._kind == "merge-ordered" else 0
+        with self._client.writer(STREAM, "string") as writer:
             for number in range(self._rounds):
                 if number % self._block == 0:
                     self.may.acquire()
                 for key in range(KEYS):
-                    writer.write({"key": f"k{key}", "number": number, "text": "x" * 20}, routing_key=f"k{key}")
+                    writer.write(_event(self._kind, key, number), routing_key=f"k{key}")
                 if number % (self._rounds // 7) == 1:
                     self._client.scale_stream(STREAM, 3 + number % 4)
                 if (number + 1) % self._block == 0:
                     writer.flush()
                     self.written = number + 1
+                    time.sleep(repeated)  # a run has committed by then, and gets nothing but repeated changes
+                    for again in range(number - repeated, number):
+                        for key in range(KEYS):
+                            writer.write(_event(self._kind, key, again), routing_key=f"k{key}")
+                    writer.flush()
             writer.flush()
             self.written = self._rounds
 
@@ -186,10 +228,40 @@ def _check(rows: pa.Table, least: int, what: str) -> int:
     return int(counts.min())
 
 
+def _check_merges(table: _Table, client: PravegaClient) -> None:
+    """Compare each version of the table with the last change of each id before its cut, which the stream has."""
+    merged = DeltaTable(f"{table.folder}/table")
+    state: dict[int, tuple[int, int, bool]] = {}  # number of the position and of the row, and whether it was deleted
+    cut, events, empty, number = client.head(STREAM), 0, 0, 0
+    for number, entry in enumerate(reversed([each for each in merged.history() if "pravega.tier" in each]), 1):
+        position = TierPosition.from_text(entry["pravega.tier"], table.name)
+        for change in client.read(STREAM, "json", start=cut, end=position.stream_cut()):
+            events += 1
+            row = change["after"] or change["before"]
+            if row["number"] >= state.get(row["id"], (0, 0, False))[0]:
+                state[row["id"]] = (row["number"], row["number"], change["op"] == "d")
+        cut = position.stream_cut()
+        empty += entry["operation"] != "MERGE"
+        merged.load_as_version(entry["version"])
+        rows = merged.to_pyarrow_table().to_pylist()
+        found = {row["id"]: bool(row.get("deleted")) or row["number"] for row in rows}
+        kept = table.merge is not None and table.merge.keep_deleted
+        wanted = {each: gone or last for each, (_, last, gone) in state.items() if kept or not gone}
+        if len(rows) != len(found) or found != wanted or (position.events, position.version) != (events, number):
+            raise SystemExit(f"{table.kind}: version {entry['version']} is not the last change of each id: {position}")
+    if compare_cuts(cut, client.tail(STREAM), client).bytes:
+        raise SystemExit(f"{table.kind}: the table lacks changes after {cut}")
+    deleted = sum(gone for *_, gone in state.values())
+    _say(
+        f"{table.kind}: {events:,} changes of {len(state):,} ids ({deleted} deleted) are in {number} commits ({empty} "
+        "without a row), and each version has the last change of each id"
+    )
+
+
 def _kills(table: _Table, client: PravegaClient, events: int, kills: int, *, truncate: bool) -> None:
     choice, begin = random.Random(7), time.monotonic()
     rounds = max(events // KEYS, kills)
-    writing = _Writing(client, rounds, rounds // kills)
+    writing = _Writing(client, table.kind, rounds, rounds // kills)
     points: dict[str, int] = {}
     fenced = 0
     for number in range(kills):
@@ -216,7 +288,9 @@ def _kills(table: _Table, client: PravegaClient, events: int, kills: int, *, tru
     assert position is not None
     assert lag is not None
     _say(f"{table.kind}: {kills} kills {points}, {fenced} runs fenced, {position.version} commits, lag {lag.bytes}")
-    for name, read in table.readers().items():
+    if table.merge is not None:
+        _check_merges(table, client)
+    for name, read in ({} if table.merge is not None else table.readers()).items():
         found = read()
         _check(found, writing.written, name)
         _say(f"{table.kind}: {name} reads {found.num_rows:,} events, each once and in order")
@@ -247,12 +321,14 @@ def _memory(table: _Table, client: PravegaClient, seconds: int) -> None:
 
 
 @click.command(help=__doc__)
-@click.argument("kind", type=click.Choice(["delta", "iceberg"]))
+@click.argument("kind", type=click.Choice(["delta", "iceberg", *_MERGES]))
 @click.option("--events", default=1_000_000, show_default=True)
 @click.option("--kills", default=30, show_default=True)
 @click.option("--truncate", is_flag=True)
 @click.option("--memory", type=int, metavar="SECONDS")
 def main(kind: str, events: int, kills: int, truncate: bool, memory: int | None) -> None:
+    if truncate and kind in _MERGES:
+        raise click.UsageError("a merged table has no rest of the stream to read with it")
     _FORKS.set_forkserver_preload(["tests.faults.lake"])
     with tempfile.TemporaryDirectory() as folder, InProcessPravega() as server, server.client() as client:
         client.create_stream(STREAM, 3)

@@ -30,6 +30,8 @@ from pravega_connector.operations.tier.merge import DELETED, TierMerge
 _POSITION: Final = "pravega.tier"
 # Commits in which a position is searched first: each is a file of the log.
 _RECENT: Final = 20
+# Commits after which the table is loaded again. Until then, deltalake keeps the log, and reads it for each commit.
+_LOADED_FOR: Final = 50
 # Features of readers that need nothing but the files.
 _PLAIN: Final = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 
@@ -40,6 +42,7 @@ class DeltaLakeTable:
     def __init__(self, uri: str, storage: Mapping[str, str]) -> None:
         self._uri, self._storage = uri, dict(storage) or None
         self._table: DeltaTable | None = None
+        self._commits = 0  # since the table was loaded
 
     def __str__(self) -> str:
         return f"delta:{self._uri}"
@@ -75,7 +78,7 @@ class DeltaLakeTable:
 
     def commit(self, rows: pa.Table, position: TierPosition) -> None:
         """Add the rows and the position in one commit."""
-        table = self._loaded()
+        table = self._loaded_for(position)
         known = pa.schema(table.schema().to_arrow())
         self._check(rows, known)
         with _committing(self):
@@ -89,7 +92,7 @@ class DeltaLakeTable:
 
     def merge(self, rows: pa.Table, position: TierPosition, merge: TierMerge) -> None:
         """Change the rows of keys and set the position in one commit."""
-        table = self._loaded()
+        table = self._loaded_for(position)
         known = pa.schema(table.schema().to_arrow())
         marker = [] if merge.keep_deleted else [DELETED]
         self._check(rows.drop_columns(marker), known)
@@ -182,11 +185,23 @@ class DeltaLakeTable:
         """Folder of the table."""
         return self._uri
 
+    def _loaded_for(self, position: TierPosition) -> DeltaTable:
+        """Return the table for a commit. Raises ConflictError if it has another position than the one before."""
+        self._commits += 1
+        if self._commits > _LOADED_FOR:
+            table = self._load()
+            with library_errors(self):
+                found = None if table is None else table.transaction_version(_app_id(stream_of(position)))
+                if (found or 0) != position.version - 1:
+                    raise ConflictError
+        return self._loaded()
+
     def _loaded(self) -> DeltaTable:
         assert self._table is not None, "load the position first"
         return self._table
 
     def _load(self) -> DeltaTable | None:
+        self._commits = 0
         with library_errors(self):
             try:
                 self._table = DeltaTable(self._uri, storage_options=self._storage)

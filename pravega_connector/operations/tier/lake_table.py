@@ -125,7 +125,10 @@ class LakeTable(Protocol):
 
 def no_merge(table: object) -> ConfigError:
     """Return the error of a table whose library cannot merge deletions in one commit."""
-    return ConfigError(f"{table}: changes are merged into Delta tables only: write into delta:PATH")
+    return ConfigError(
+        f"{table}: changes are merged into Delta tables only, because the upsert of pyiceberg deletes no rows: write "
+        "into delta:PATH"
+    )
 
 
 def not_plain(table: object, reason: str) -> LakeTableError:

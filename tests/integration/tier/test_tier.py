@@ -15,7 +15,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pravega_connector.client import StreamName
 from pravega_connector.errors import ColumnTypeError, ConfigError, FencedError, LakeTableError
 from pravega_connector.operations.cli.root import command_line
-from pravega_connector.operations.tier import TierPosition, tier, tier_status
+from pravega_connector.operations.tier import TierPosition, delta, tier, tier_status
 from pravega_connector.operations.tier.delta import DeltaLakeTable
 from pravega_connector.operations.tier.iceberg import IcebergTable
 from pravega_connector.operations.tier.lake_table import check_columns
@@ -129,6 +129,29 @@ def test_another_run_wins(lake, run, write, around):
 
 
 @pytest.mark.parametrize("lake", ["delta"], indirect=True)
+def test_a_delta_table_is_loaded_again_after_some_commits(lake, run, write, monkeypatch):
+    loads, load = [], DeltaLakeTable._load
+    monkeypatch.setattr(DeltaLakeTable, "_load", lambda self: loads.append(self) or load(self))
+    monkeypatch.setattr(delta, "_LOADED_FOR", 0, raising=False)
+    write(40)
+    commits = run(target_bytes=SMALL).counts.commits
+    assert commits > 1
+    assert len(loads) == commits + 2, "at the start, after the creation, and before each commit"
+    assert numbers(lake.rows()) == all_of(40)
+
+
+@pytest.mark.parametrize("lake", ["delta"], indirect=True)
+def test_another_run_commits_before_the_table_is_loaded_again(lake, run, write, around, monkeypatch):
+    monkeypatch.setattr(delta, "_LOADED_FOR", 0)
+    write(10)
+    run(target_bytes=SMALL)
+    write(10)
+    around(before=lambda: None if run().counts.rows else pytest.fail("the other run wrote nothing"))
+    with pytest.raises(FencedError, match="another run writes stream"):
+        run(target_bytes=SMALL)
+    assert numbers(lake.rows()) == all_of(20)
+
+
 def test_another_run_commits_while_the_position_is_read(stream, lake, run, write, monkeypatch):
     write(10)
     run()
