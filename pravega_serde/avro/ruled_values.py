@@ -34,6 +34,7 @@ class AvroRuledValues:
     def __init__(self, text: str, tags_of: Callable[[str], frozenset[str]]) -> None:
         serializer = AvroSerializer(text)
         self.read, self.write = serializer.deserialize, serializer.serialize
+        self.imported = self.write
         self._schema, self._tags_of = load(text)[0], tags_of
         self._inline: dict[str, frozenset[str]] = {}
         _collect(parse_json(text, "schema"), "", self._inline)
@@ -41,6 +42,8 @@ class AvroRuledValues:
     def plain(self, value: Any) -> Any:
         """Return the value."""
         return value
+
+    exported = plain
 
     def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
         """Return a function that changes fields inside a value, and returns a new one."""

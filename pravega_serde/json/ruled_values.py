@@ -43,6 +43,8 @@ class JsonRuledValues:
         """Return the text of a value."""
         return to_json(value)
 
+    imported = write
+
     def plain(self, value: Any) -> Any:
         """Return a value with numbers instead of decimals."""
         if isinstance(value, Decimal):
@@ -50,6 +52,8 @@ class JsonRuledValues:
         if isinstance(value, dict):
             return {name: self.plain(each) for name, each in value.items()}
         return [self.plain(each) for each in value] if isinstance(value, list) else value
+
+    exported = plain
 
     def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
         """Return a function that changes properties inside a value, and returns a new one.

@@ -29,6 +29,8 @@ class EventType:
     """Text to register in a Confluent-compatible registry, if it refers to other schemas."""
     casts: bool = False
     """True if columns are cast to the payloads' Arrow type before writing, because the schema was derived from them."""
+    registered: int = 0
+    """Id of the registered schema that this type was read from. 0 for a schema that was passed."""
 
     def fitted(self, column: pa.Array) -> pa.Array:
         """Convert a column for the payloads' serializer. Raises :class:`SchemaError` if its type does not fit."""
@@ -105,6 +107,12 @@ class RuledValues(Protocol):
 
     def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
         """Return a function that changes fields inside a value, and returns the value."""
+
+    def exported(self, value: Any) -> Any:
+        """Return a value as rules between versions see it."""
+
+    def imported(self, value: Any) -> bytes:
+        """Return the payload of a value that rules between versions return. Raises :class:`SerializationError`."""
 
 
 class RegistryFormat(ABC):

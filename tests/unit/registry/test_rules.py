@@ -619,22 +619,6 @@ def test_an_extra_that_is_missing_is_named(
             use()
 
 
-@pytest.mark.parametrize("mode", ["UPGRADE", "UPDOWN"])
-def test_migrations_are_not_skipped(mode: str, uri: str, registry: ConfluentMemoryRegistry) -> None:
-    newer = {**AVRO, "fields": [*AVRO["fields"], {"name": "cups", "type": "int", "default": 1}]}  # type: ignore[misc]
-    register(registry, "s", AVRO)
-    register(registry, "s", newer, rule("JSONATA", mode=mode, expr="$"), phase="migrationRules")
-    old = event_of(uri)
-    new = serializer(uri, group="s", schema=newer, format="avro").serialize({**VALUE, "cups": 2})
-    columns = deserializer(uri, group="s")
-    assert columns.decode_column(pa.array([new])).to_pylist() == [{**VALUE, "cups": 2}]
-    with pytest.raises(UnsupportedRuleError, match="'jsonata' of type JSONATA of 's' changes events between versions"):
-        columns.decode_column(pa.array([new, old]))
-    # Neither rows nor a schema of the reader are migrated, as in Confluent's clients.
-    assert columns.deserialize(old) == VALUE
-    assert deserializer(uri, group="s", schema=newer, format="avro").deserialize(old) == {**VALUE, "cups": 1}
-
-
 def test_clouds_need_their_extra(uri: str, registry: ConfluentMemoryRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
     given = encrypting()
