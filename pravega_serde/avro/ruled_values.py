@@ -45,7 +45,7 @@ class AvroRuledValues:
 
     exported = plain
 
-    def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
+    def changed(self, change_of: ChangeOf, *, decrypts: bool = False) -> Callable[[Any], Any]:
         """Return a function that changes fields inside a value, and returns a new one."""
         change = _Compiler(change_of, self._inline, self._tags_of).of(self._schema, None)
         return (lambda value: value) if change is None else lambda value: change(value, value)

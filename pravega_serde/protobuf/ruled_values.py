@@ -43,7 +43,7 @@ class ProtobufRuledValues:
         self._make, self._descriptor = serializer.message_class, descriptor_of(serializer.message_class)
         self._tags_of = tags_of
 
-    def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
+    def changed(self, change_of: ChangeOf, *, decrypts: bool = False) -> Callable[[Any], Any]:
         """Return a function that changes fields inside a message, and returns a new one."""
         change = _Compiler(change_of, self._tags_of).of(self._descriptor)
 

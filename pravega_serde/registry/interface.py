@@ -86,7 +86,7 @@ ChangeOf = Callable[[RuledField], Callable[[Any, Any], Any] | None]
 
 
 class UnfitValueError(Exception):
-    """Value that the schema does not describe, so it is not known which of its fields change."""
+    """Value that the schema or a change does not describe, so it is not known which of its fields change."""
 
     def __init__(self, reason: str, field_path: str) -> None:
         super().__init__(reason)
@@ -105,8 +105,12 @@ class RuledValues(Protocol):
     def plain(self, value: Any) -> Any:
         """Return a value as mappings, lists and scalars."""
 
-    def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
-        """Return a function that changes fields inside a value, and returns the value."""
+    def changed(self, change_of: ChangeOf, *, decrypts: bool = False) -> Callable[[Any], Any]:
+        """Return a function that changes fields inside a value, and returns the value.
+
+        With ``decrypts``, the fields are encrypted before, and may not be valid for the schema. A change then raises
+        :class:`UnfitValueError` for a value that is not encrypted, and :class:`DecryptionError` for others.
+        """
 
     def exported(self, value: Any) -> Any:
         """Return a value as rules between versions see it."""

@@ -27,7 +27,7 @@ class _PlainValues:
 
     write = plain = exported = imported = read
 
-    def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
+    def changed(self, change_of: ChangeOf, *, decrypts: bool = False) -> Callable[[Any], Any]:
         raise NotImplementedError  # rules of fields do not run between versions
 
 

@@ -28,7 +28,7 @@ from pravega_serde.errors import (
 )
 from pravega_serde.registry.contract import SchemaInfo
 from pravega_serde.registry.expressions import cel_function, is_deterministic, jsonata_function
-from pravega_serde.registry.field_encryption import Requests, RuleCipher
+from pravega_serde.registry.field_encryption import Requests, RuleCipher, UnsealedError
 from pravega_serde.registry.formats import part_of
 from pravega_serde.registry.interface import RuledField, RuledValues, UnfitValueError
 from pravega_serde.registry.rule_set import Mode, Phase, Rule, RuleSet, without_repeats
@@ -248,12 +248,14 @@ class PayloadRules(RuleRuns):
             def changed(value: Any, _owner: Any) -> Any:
                 try:
                     return change(value)
+                except UnsealedError as error:  # it may be a value of another part of the schema
+                    raise UnfitValueError(error.reason, field.full_name) from error
                 except DecryptionError as error:
                     raise DecryptionError(error.reason, field_path=field.full_name) from error
 
             return changed
 
-        change_fields = self.values.changed(change_of)
+        change_fields = self.values.changed(change_of, decrypts=not writes)
         if writes:
             return change_fields
 
