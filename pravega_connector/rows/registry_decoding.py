@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from pravega_connector.errors import ConfigError
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry import (
+    EventType,
     RegistryDeserializer,
     SchemaInfo,
     SchemaWithVersion,
@@ -52,11 +53,11 @@ def registry_reader(
         name = given[1] or ("" if _is_anonymous(options) else None)
         schemas: list[Any] = [event_type(given[0], format=options.format, type=name)]
     elif ids is not None:
-        schemas = _resolved([group.store.schema(each, options.registry_type) for each in ids], wanted)
+        schemas = _resolved([(group.store.schema(each, options.registry_type), each) for each in ids], wanted)
     elif wanted is not None and _is_anonymous(options) and not group.all_latest():
         schemas = [pa.schema(list(wanted))]  # names and types of columns are sufficient
     else:
-        schemas = _resolved([each.schema for each in group.latest()], wanted)
+        schemas = _resolved([(each.schema, each.version.id) for each in group.latest()], wanted)
     return deserializer(
         group.registry,
         group=group.name,
@@ -122,13 +123,14 @@ class _Group:
         return chosen
 
 
-def _resolved(schemas: list[SchemaInfo], wanted: pa.StructType | None) -> list[Any]:
-    """Return the types to read as: the schemas themselves.
+def _resolved(registered: list[tuple[SchemaInfo, int]], wanted: pa.StructType | None) -> list[EventType]:
+    """Return the types to read as: the schemas with these ids.
 
     A single schema is combined with the columns of ``.schema(…)`` if these ask for more.
     """
-    if wanted is None or len(schemas) > 1:
-        return list(schemas)
-    (schema,) = schemas
-    part = part_of(schema.format)
-    return [schema if part is None else part.reader_for(schema, wanted)]
+    made = []
+    for schema, schema_id in registered:
+        part = None if wanted is None or len(registered) > 1 else part_of(schema.format)
+        type = event_type(schema) if part is None or wanted is None else part.reader_for(schema, wanted)
+        made.append(replace(type, registered=schema_id))
+    return made

@@ -34,6 +34,7 @@ class AvroRuledValues:
     def __init__(self, text: str, tags_of: Callable[[str], frozenset[str]]) -> None:
         serializer = AvroSerializer(text)
         self.read, self.write = serializer.deserialize, serializer.serialize
+        self.imported = self.write
         self._schema, self._tags_of = load(text)[0], tags_of
         self._inline: dict[str, frozenset[str]] = {}
         _collect(parse_json(text, "schema"), "", self._inline)
@@ -42,7 +43,9 @@ class AvroRuledValues:
         """Return the value."""
         return value
 
-    def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
+    exported = plain
+
+    def changed(self, change_of: ChangeOf, *, decrypts: bool = False) -> Callable[[Any], Any]:
         """Return a function that changes fields inside a value, and returns a new one."""
         change = _Compiler(change_of, self._inline, self._tags_of).of(self._schema, None)
         return (lambda value: value) if change is None else lambda value: change(value, value)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from pravega_serde.errors import DeserializationError, SchemaError, UnsupportedRuleError
+from pravega_serde.errors import DecryptionError, DeserializationError, SchemaError, UnsupportedRuleError
 from pravega_serde.json.derive import References
 from pravega_serde.json.rows import parse_plainly
 from pravega_serde.json.serializer import json_schema
@@ -43,6 +43,8 @@ class JsonRuledValues:
         """Return the text of a value."""
         return to_json(value)
 
+    imported = write
+
     def plain(self, value: Any) -> Any:
         """Return a value with numbers instead of decimals."""
         if isinstance(value, Decimal):
@@ -51,12 +53,14 @@ class JsonRuledValues:
             return {name: self.plain(each) for name, each in value.items()}
         return [self.plain(each) for each in value] if isinstance(value, list) else value
 
-    def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
+    exported = plain
+
+    def changed(self, change_of: ChangeOf, *, decrypts: bool = False) -> Callable[[Any], Any]:
         """Return a function that changes properties inside a value, and returns a new one.
 
         Raises :class:`UnsupportedRuleError` for tags that select fields in a place that is not visited.
         """
-        walk = _Walk(self._root, self._tags_of, change_of)
+        walk = _Walk(self._root, self._tags_of, change_of, decrypts=decrypts)
         return lambda value: walk.value((self._root,), value, _Place("$", "", _NONE, value), 0)
 
 
@@ -78,9 +82,13 @@ _Member = tuple[str, str, tuple[Any, ...]]
 class _Walk:
     """Changes of values. All schemas of a value are collected first, so each place changes once."""
 
-    def __init__(self, root: Any, tags_of: Callable[[str], frozenset[str]], change_of: ChangeOf) -> None:
-        self._root, self._tags_of, self._change_of = root, tags_of, change_of
+    def __init__(
+        self, root: Any, tags_of: Callable[[str], frozenset[str]], change_of: ChangeOf, *, decrypts: bool
+    ) -> None:
+        self._root, self._tags_of, self._change_of, self._decrypts = root, tags_of, change_of, decrypts
         self._known: dict[int, Any] = {}
+        self._encrypted: dict[tuple[int, str, frozenset[str]], Any] = {}
+        self._selected: dict[tuple[int, str, frozenset[str]], bool] = {}
         self._references = References(root)
         # Schemas are referred to by their identity: the root holds them.
         self._fixed: dict[int, tuple[_Part, ...]] = {}
@@ -116,7 +124,7 @@ class _Walk:
             made += self._parts(each, value, at, level + 1)
         for name in choices:
             # A change applies once, also if several alternatives have the field.
-            for each in self._fitting(schema, name, value, at)[:1]:
+            for each in self._fitting(schema, name, value, at, level)[:1]:
                 made += self._parts(each, value, at, level + 1)
         if not choices and all(id(each) in self._fixed for each in included if isinstance(each, Mapping)):
             self._fixed[id(schema)] = tuple(made)
@@ -151,14 +159,95 @@ class _Walk:
     def _change(self, path: str, name: str, kind: str, tags: frozenset[str]) -> Callable[[Any, Any], Any] | None:
         return self._change_of(RuledField(path, name, kind, tags | self._tags_of(path)))
 
-    def _fitting(self, schema: _Part, choice: str, value: Any, at: _Place) -> list[Any]:
+    def _fitting(self, schema: _Part, choice: str, value: Any, at: _Place, level: int) -> list[Any]:
         """Return the alternatives that a value has. Only if its type leaves several, it is validated."""
         found = [each for each in schema[choice] if _has_type(self._resolved(each), value)]
         if len(found) > 1 and not self._is_leaf_of_equal_tags(found, value):
+            sealed = self._sealed(found, value, at, level) if self._decrypts else None
+            if sealed is not None:
+                return [sealed]
             found = [each for each in found if self._is_valid(self._resolved(each), value)]
         if not found and self._selects(schema, at):
             raise UnfitValueError(f"the value fits no alternative of {choice}, which have fields to change", at.path)
         return found
+
+    def _sealed(self, schemas: list[Any], value: Any, at: _Place, level: int) -> Any:
+        """Return the alternative with which a value was encrypted, or None.
+
+        A looser alternative may accept encrypted fields, and the right one may not. So each is tried: only values that
+        it has encrypted can be decrypted. Raises :class:`DecryptionError` if fields are encrypted, but by none.
+        """
+        best, most, failure = None, 0, None
+        for each in schemas:
+            if not self._selects_in(each, at) or not self._is_valid(
+                self._as_encrypted(each, at.path, at.name, at.tags), value
+            ):
+                continue
+            try:
+                count = _differences(value, self.value((each,), value, at, level + 1))
+            except UnfitValueError:
+                continue
+            except DecryptionError as error:
+                failure = error
+                continue
+            if count > most:
+                best, most = each, count
+        if best is None and failure is not None:
+            raise failure
+        return best
+
+    def _as_encrypted(
+        self, schema: Any, path: str, name: str, tags: frozenset[str], outer: tuple[int, ...] = ()
+    ) -> Any:
+        """Return a schema that also accepts the encrypted form of the fields that change."""
+        if not isinstance(schema, Mapping) or id(schema) in outer:
+            return True
+        tags = tags.union(*map(_tags, self._all_parts(schema)))
+        key = id(schema), path, tags
+        if key not in self._encrypted:
+            if len(self._encrypted) >= _MAX_PLACES:
+                self._encrypted.clear()
+                self._known.clear()  # of schemas that no longer exist
+            if name and self._change(path, name, "STRING", tags) is not None:
+                made: Any = {"type": schema["type"]} if "type" in schema else True
+            else:
+                made = self._with_encrypted_parts(schema, path, name, tags, (*outer, id(schema)))
+            self._encrypted[key] = made
+        return self._encrypted[key]
+
+    def _all_parts(self, schema: _Part) -> list[_Part]:
+        """Return a schema and all that it includes for the same value, with all alternatives."""
+        left: list[Any] = [schema]
+        found = dict[int, _Part]()
+        while left:
+            each = left.pop()
+            if isinstance(each, Mapping) and id(each) not in found:
+                found[id(each)] = each
+                left += self._included(each)
+        return list(found.values())
+
+    def _with_encrypted_parts(
+        self, schema: _Part, path: str, name: str, tags: frozenset[str], outer: tuple[int, ...]
+    ) -> _Part:
+        made = dict(schema)
+
+        def inner(each: Any) -> Any:
+            return self._as_encrypted(each, path, name, tags, outer)
+
+        if isinstance(schema.get("properties"), Mapping):
+            made["properties"] = {
+                each: self._as_encrypted(found, f"{path}.{each}", each, _NONE, outer)
+                for each, found in _properties(schema)
+            }
+        if "items" in schema:
+            made["items"] = inner(schema["items"])
+        all_of = list(map(inner, schema.get("allOf") or ()))
+        if isinstance(made.pop("$ref", None), str):
+            all_of.append(inner(self._referred(schema)))
+        # Encrypted values may fit several alternatives, but oneOf allows only one.
+        choices = [found for name in _CHOICES if isinstance(found := made.pop(name, None), list)]
+        all_of += [{"anyOf": list(map(inner, found))} for found in choices]
+        return {**made, "allOf": all_of} if all_of else made
 
     def _is_leaf_of_equal_tags(self, schemas: list[Any], value: Any) -> bool:
         """Return True if it does not matter which alternative a value has. An encrypted one may be valid for none."""
@@ -168,6 +257,15 @@ class _Walk:
         return len(tags) == 1 and not any(
             name in self._resolved(each) for each in schemas for name in (*_CHOICES, "allOf", "enum", "const")
         )
+
+    def _selects_in(self, schema: Any, at: _Place) -> bool:
+        """Return True if a change applies to an alternative. The answer is cached."""
+        key = id(schema), at.path, at.tags
+        if key not in self._selected:
+            if len(self._selected) >= _MAX_PLACES:
+                self._selected.clear()
+            self._selected[key] = self._selects(schema, at)
+        return self._selected[key]
 
     def _selects(self, schema: _Part, at: _Place) -> bool:
         """Return True if a change applies to a place, or to a field inside it."""
@@ -249,6 +347,15 @@ class _Walk:
         except DeserializationError:
             return False
         return True
+
+
+def _differences(before: Any, after: Any) -> int:
+    """Return the number of changed fields inside a value."""
+    if isinstance(before, dict):
+        return sum(_differences(each, after[name]) for name, each in before.items())
+    if isinstance(before, list):
+        return sum(map(_differences, before, after))
+    return int(before != after)
 
 
 def _tags(schema: Any) -> frozenset[str]:

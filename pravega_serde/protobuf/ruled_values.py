@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
+from pravega_serde.errors import SerializationError
 from pravega_serde.protobuf.bundled_files import META_OPTION, bundled
 from pravega_serde.protobuf.schema import descriptor_of, load
 from pravega_serde.protobuf.serializer import ProtobufSerializer
@@ -37,9 +40,10 @@ class ProtobufRuledValues:
     def __init__(self, data: bytes, message_type: str, tags_of: Callable[[str], frozenset[str]]) -> None:
         serializer = ProtobufSerializer(data, message_type=message_type)
         self.read, self.write, self.plain = serializer.deserialize, serializer.serialize, serializer.as_dict
-        self._descriptor, self._tags_of = descriptor_of(serializer.message_class), tags_of
+        self._make, self._descriptor = serializer.message_class, descriptor_of(serializer.message_class)
+        self._tags_of = tags_of
 
-    def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
+    def changed(self, change_of: ChangeOf, *, decrypts: bool = False) -> Callable[[Any], Any]:
         """Return a function that changes fields inside a message, and returns a new one."""
         change = _Compiler(change_of, self._tags_of).of(self._descriptor)
 
@@ -50,6 +54,22 @@ class ProtobufRuledValues:
             return made
 
         return changed
+
+    def exported(self, message: Any) -> Any:
+        """Return a message in Protobuf's JSON form, with its defaults: names in camel case, 64-bit integers as text."""
+        pool = self._descriptor.file.pool
+        return json_format.MessageToDict(message, always_print_fields_with_no_presence=True, descriptor_pool=pool)
+
+    def imported(self, value: Any) -> bytes:
+        """Return the payload of a message in Protobuf's JSON form."""
+        try:
+            made = json_format.ParseDict(value, self._make(), descriptor_pool=self._descriptor.file.pool)
+        except (json_format.ParseError, TypeError, ValueError, AttributeError) as error:
+            # Its text may have values of fields.
+            unknown = re.search(r'has no field named "(\w+)"', str(error))
+            reason = f"it has no field {unknown[1]!r}" if unknown else "a field has a value of another type"
+            raise SerializationError(f"not a message {self._descriptor.full_name}: {reason}") from None
+        return self.write(made)
 
 
 class _Compiler:

@@ -6,7 +6,7 @@ Each is a :class:`Call`, as in ``calls``. Karapace, Redpanda and Apicurio Regist
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from pravega_serde.errors import RegistryNotFoundError, RegistryProtocolError
@@ -100,6 +100,22 @@ def schema_version(subject: str, version: int | str, form: str | None = None) ->
     )
 
 
+def any_version(subject: str, version: int) -> Call[SubjectSchema]:
+    """Return a version of a subject, also if it was deleted, but not permanently. Raises RegistryNotFoundError."""
+    return replace(schema_version(subject, version), query={"deleted": "true"})
+
+
+def versions_of(schema_id: int) -> Call[list[tuple[str, int]]]:
+    """Return the subjects and versions with a schema, also deleted ones. Raises RegistryNotFoundError."""
+    return Call(
+        purpose=f"list the versions of the schema with id {schema_id}",
+        method="GET",
+        path=f"/schemas/ids/{schema_id}/versions",
+        query={"deleted": "true"},
+        answers={200: _places},
+    )
+
+
 def find_schema(subject: str, body: Mapping[str, Any], *, normalize: bool = False) -> Call[SubjectSchema]:
     """Return the version of a subject that has a schema. Raises RegistryNotFoundError."""
     return Call(
@@ -148,10 +164,11 @@ def subject_names() -> Call[list[str]]:
     return Call(purpose="list the subjects", method="GET", path="/subjects", answers={200: _strings})
 
 
-def version_numbers(subject: str) -> Call[list[int]]:
-    """Return the versions of a subject. Raises RegistryNotFoundError."""
+def version_numbers(subject: str, *, deleted: bool = False) -> Call[list[int]]:
+    """Return the versions of a subject, with those that were deleted if wanted. Raises RegistryNotFoundError."""
     path = f"/subjects/{in_path(subject)}/versions"
-    return _about(subject, "list the versions of", "GET", path, _integers, refusals={404: _NO_SUBJECT})
+    query = {"deleted": "true"} if deleted else {}
+    return _about(subject, "list the versions of", "GET", path, _integers, refusals={404: _NO_SUBJECT}, query=query)
 
 
 def compatibility_level(subject: str) -> Call[str]:
@@ -204,6 +221,13 @@ def _strings(answer: Any) -> list[str]:
 
 def _integers(answer: Any) -> list[int]:
     return [int(each) for each in _strings(answer)]
+
+
+def _places(answer: Any) -> list[tuple[str, int]]:
+    def read(each: Any) -> tuple[str, int]:
+        return parse.text(each, "subject"), parse.integer(each, "version")
+
+    return parse.items({"versions": answer}, "versions", read)
 
 
 def _level(answer: Any) -> str:

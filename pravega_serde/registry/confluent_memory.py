@@ -123,11 +123,11 @@ class ConfluentMemoryRegistry:
         return found
 
     def _versions_of_id(self, schema_id: str, *, query: Mapping[str, str], body: Body) -> Any:
-        wanted = int(schema_id)
+        wanted, deleted = int(schema_id), query.get("deleted") == "true"
         return [
             {"subject": name, "version": version}
             for name, subject in self._subjects.items()
-            for version, each in subject.versions.items()
+            for version, each in (subject.versions | (subject.deleted if deleted else {})).items()
             if each == wanted
         ]
 
@@ -136,14 +136,16 @@ class ConfluentMemoryRegistry:
         return [name for name, each in self._subjects.items() if each.versions and name.startswith(prefix)]
 
     def _version_numbers(self, name: str, *, query: Mapping[str, str], body: Body) -> Any:
-        return sorted(self._subject(name).versions)
+        subject = self._subject(name)
+        return sorted((*subject.versions, *(subject.deleted if query.get("deleted") == "true" else ())))
 
     def _lookup(self, name: str, *, query: Mapping[str, str], body: Body) -> Any:
         subject, wanted = self._subject(name), self._stored(body)
-        sort = query.get("normalize") == "true"
+        sort, deleted = query.get("normalize") == "true", query.get("deleted") == "true"
+        known_versions = subject.versions | (subject.deleted if deleted else {})
         # First the same contract, also if it is empty; then any version with what the request has.
         for compared in (_CONTRACT, tuple(each for each in _CONTRACT if each in wanted)):
-            for version, schema_id in sorted(subject.versions.items(), reverse=True):
+            for version, schema_id in sorted(known_versions.items(), reverse=True):
                 known = self._schemas[schema_id]
                 if _identity(known, *compared, sort=sort) == _identity(wanted, *compared, sort=sort):
                     return {**known, "subject": name, "version": version, "id": schema_id}
@@ -172,11 +174,22 @@ class ConfluentMemoryRegistry:
         reasons = self._faults(name, self._stored(body))
         return {"is_compatible": not reasons, "messages": reasons}
 
+    def _with_metadata(self, name: str, *, query: Mapping[str, str], body: Body) -> Any:
+        """Return the latest version with one property in its metadata."""
+        for number in reversed(self._version_numbers(name, query=query, body={})):
+            found = self._version(name, str(number), query=query, body={})
+            if found.get("metadata", {}).get("properties", {}).get(query["key"]) == query["value"]:
+                return found
+        raise _RefusedError(404, 40402, "Version not found.")
+
     def _delete_version(self, name: str, version: str, *, query: Mapping[str, str], body: Body) -> Any:
-        number, schema_id = self._id_of(name, version)
+        permanent = query.get("permanent") == "true"
+        number, schema_id = self._id_of(name, version, deleted=permanent)
         subject = self._subjects[name]
         subject.deleted[number] = schema_id
-        del subject.versions[number]
+        subject.versions.pop(number, None)
+        if permanent:
+            del subject.deleted[number]
         return number
 
     def _delete_subject(self, name: str, *, query: Mapping[str, str], body: Body) -> Any:
@@ -279,8 +292,17 @@ def _identity(stored: Body, *contract: str, sort: bool) -> str:
     text = stored["schema"]
     if stored["schemaType"] != "PROTOBUF":
         text = json.loads(text) if text.lstrip()[:1] in ("{", "[", '"') else text
-    parts = (stored["schemaType"], text, stored.get("references"), *(stored.get(each) for each in contract))
-    return json.dumps(parts, sort_keys=sort)
+    parts = (stored["schemaType"], text, stored.get("references") or [])
+    rest = json.dumps([_stated(stored.get(each)) for each in contract], sort_keys=True)
+    return json.dumps(parts, sort_keys=sort) + rest
+
+
+def _stated(contract: Any) -> Any:
+    """Return a contract without members that are empty: clients send them, or leave them out."""
+    if isinstance(contract, Mapping):
+        kept = {name: _stated(each) for name, each in contract.items()}
+        return {name: each for name, each in kept.items() if each}
+    return [_stated(each) for each in contract] if isinstance(contract, list) else contract
 
 
 def _now() -> int:
@@ -309,6 +331,7 @@ _ROUTES: Final[tuple[tuple[str, str, _Act], ...]] = (
     ("GET", "/subjects", _R._names),
     ("GET", f"/subjects/{_NAME}/versions", _R._version_numbers),
     ("GET", f"/subjects/{_NAME}/versions/{_NAME}", _R._version),
+    ("GET", f"/subjects/{_NAME}/metadata", _R._with_metadata),
     ("POST", f"/subjects/{_NAME}", _R._lookup),
     ("POST", f"/subjects/{_NAME}/versions", _R._register),
     ("DELETE", f"/subjects/{_NAME}", _R._delete_subject),

@@ -21,7 +21,6 @@ from pravega_serde.errors import (
     RegistryUnavailableError,
     SchemaError,
     SerdeError,
-    UnsupportedRuleError,
 )
 from pravega_serde.per_process import PerProcess
 from pravega_serde.registry import confluent_calls as calls
@@ -48,6 +47,7 @@ from pravega_serde.registry.settings import SerializerConfig
 if TYPE_CHECKING:
     from pravega_serde.registry.http import Http
     from pravega_serde.registry.memory import MockTransport
+    from pravega_serde.registry.migrations import PayloadMigration
     from pravega_serde.registry.payload_rules import PayloadRules
 
 T = TypeVar("T")
@@ -159,33 +159,55 @@ class ConfluentStore:
         registered, _ = self._registered(framing, encoding.version.id)
         return self._rules("READ", registered, encoding.schema)
 
-    def check_migrations(self, framing: Framing, encoding: EncodingInfo, reader: SchemaInfo) -> None:
-        """Raise :class:`UnsupportedRuleError` for migration rules between the schema of events and the reader's."""
-        if encoding.schema.data == reader.data:
-            return
-        written, _ = self._registered(framing, encoding.version.id)
-        subject = self._subject_of(reader)
-        latest, info = self._latest_registered(subject)
-        checked = []
-        if latest.id != encoding.version.id:
-            checked.append((latest, ("UPGRADE", "UPDOWN")))
-        if info.data != reader.data:  # the event may be newer than the reader
-            checked.append((written, ("DOWNGRADE", "UPDOWN")))
-        for registered, modes in checked:
-            for rule in RuleSet.from_json(registered.contract).rules.get("migration", ()):
-                if rule.mode in modes:
-                    raise UnsupportedRuleError(
-                        f"{rule.title} of {subject!r} changes events between versions of the schema, which cannot be "
-                        "done here: read rows, or pass a schema for the columns"
-                    )
+    def migration(self, framing: Framing, encoding: EncodingInfo, reader: EventType) -> PayloadMigration | None:
+        """Return the migration from the version of events to that of a reader, or None."""
+        subject = self._subject_of(reader.info)
+        written, wanted = (self._version_of(subject, each) for each in (encoding.version.id, reader.registered))
+        if not written or not wanted or written == wanted:
+            return None
+        from pravega_serde.registry import migrations  # noqa: PLC0415 - few schemas have rules
+
+        steps = migrations.migration_steps(
+            written, wanted, subject, lambda version: self._any_version(subject, version).contract
+        )
+        if not steps:
+            return None
+        found = self._registered(framing, encoding.version.id)[0]
+        return migrations.PayloadMigration(
+            steps,
+            (encoding.schema, RuleSet.from_json(found.contract)),
+            (
+                self.schema(reader.registered, reader.info.type),
+                RuleSet.from_json(self._any_version(subject, wanted).contract),
+            ),
+            partial(self._payload_rules, "READ"),
+        )
+
+    def _version_of(self, subject: str, schema_id: int) -> int:
+        """Return the version of a subject with a schema; 0 if there is none."""
+
+        def load() -> int:
+            found = [version for name, version in self.run(calls.versions_of(schema_id)) if name == subject]
+            if not found:
+                raise RegistryNotFoundError(f"subject {subject!r} does not have the schema with id {schema_id}")
+            return max(found)
+
+        try:
+            return self._cached(("version of", subject, schema_id), load)
+        except RegistryNotFoundError:
+            return 0
+
+    def _any_version(self, subject: str, version: int) -> SubjectSchema:
+        return self._cached(("version", subject, version), lambda: self.run(calls.any_version(subject, version)))
 
     def _rules(self, mode: Mode, registered: SubjectSchema, info: SchemaInfo) -> PayloadRules | None:
         rules = RuleSet.from_json(registered.contract)
-        if not rules:
-            return None
+        return (self._payload_rules(mode, rules, info) or None) if rules else None
+
+    def _payload_rules(self, mode: Mode, rules: RuleSet, info: SchemaInfo) -> PayloadRules:
         from pravega_serde.registry.payload_rules import PayloadRules  # noqa: PLC0415 - few schemas have rules
 
-        made = PayloadRules(
+        return PayloadRules(
             rules,
             mode,
             info,
@@ -193,16 +215,16 @@ class ConfluentStore:
             requests=_Requests(self),
             key_service=self._config.key_service,
         )
-        return made or None
 
     def check_group(self) -> None:
         """Raise RegistryNotFoundError if the subject does not exist."""
         if self._config.subject_strategy == "topic":
             self.run(calls.schema_version(self._subject, "latest"))
 
-    def latest(self, type: str | None = None) -> list[SchemaWithVersion]:
+    def latest(self, type: str | None = None, metadata: Mapping[str, str] | None = None) -> list[SchemaWithVersion]:
         """Return the latest schema of the subject as the type, by default the first one in its file."""
-        registered, info = self._latest_registered(self._subject_named(type))
+        subject = self._subject_named(type)
+        registered, info = self._latest_with(subject, metadata) if metadata else self._latest_registered(subject)
         chosen = _as_type(info, type)
         if chosen is None:
             return []
@@ -223,6 +245,18 @@ class ConfluentStore:
     def _latest_registered(self, subject: str) -> _Registered:
         return self._cached(
             ("latest", subject), lambda: self._load_latest(subject), seconds=self._config.registry.latest_seconds
+        )
+
+    def _latest_with(self, subject: str, metadata: Mapping[str, str]) -> _Registered:
+        """Return the latest version with properties in its metadata, also if it was deleted."""
+        numbers = self.run(calls.version_numbers(subject, deleted=True))
+        for number in sorted(numbers, reverse=True):
+            found = self._any_version(subject, number)
+            if metadata.items() <= RuleSet.from_json(found.contract).properties.items():
+                return found, self._registered(self.framings[0], found.id)[1]
+        shown = ", ".join(f"{name}={value}" for name, value in metadata.items())
+        raise RegistryNotFoundError(
+            f"no version of subject {subject!r} has {shown:.200} in the properties of its metadata"
         )
 
     def _load_latest(self, subject: str) -> _Registered:
@@ -457,6 +491,9 @@ class ApicurioStore(ConfluentStore):
         if framing is APICURIO:
             schema_id = self._connection.run(calls.content_id(schema_id))
         return super()._by_id(framing, schema_id)
+
+    def migration(self, framing: Framing, encoding: EncodingInfo, reader: EventType) -> None:
+        """Return None: this registry has no rules."""
 
 
 def _check(config: SerializerConfig) -> None:

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,9 @@ from pravega_serde.registry.settings import SerializerConfig
 from pravega_serde.registry.stores import store_of
 from pravega_serde.registry.values import Convert, natural
 from pravega_serde.serializer_interface import OnError, Serializer
+
+if TYPE_CHECKING:
+    from pravega_serde.registry.migrations import PayloadMigration
 
 T = TypeVar("T")
 
@@ -82,6 +85,7 @@ class Entry:
     """Reader of the events of one encoding id."""
 
     encoding: EncodingInfo
+    """Schema of the events, or the one to which they are migrated."""
     codec: Codec
     payloads: Serializer[Any] | None
     """Serializer of the payloads. None if their schema does not fit the reader's."""
@@ -136,8 +140,7 @@ class Entry:
 class Entries:
     """Entries of a group and a framing for a reader of some types.
 
-    With ``others``, events of other types are read too, as they were written. ``latest`` is true if the types are the
-    latest ones of the group. ``convert`` is the form of single values.
+    With ``others``, events of other types are read too, as they were written. ``convert`` is the form of single values.
     """
 
     def __init__(
@@ -149,12 +152,11 @@ class Entries:
         others: bool,
         same_schema: bool,
         unknown_is_corrupt: bool,
-        latest: bool = False,
         convert: Convert = natural,
     ) -> None:
         self._config, self._readers, self._others, self._convert = config, readers, others, convert
         self._framing, self._store = framing, store_of(config)
-        self._same_schema, self._unknown_is_corrupt, self._latest = same_schema, unknown_is_corrupt, latest
+        self._same_schema, self._unknown_is_corrupt = same_schema, unknown_is_corrupt
         self._codecs = config.known_codecs()
         self._compiled: dict[tuple[int, bytes], Entry] = {}
         self._last: dict[int, tuple[bytes, Entry]] = {}
@@ -242,6 +244,9 @@ class Entries:
 
     def _compile(self, encoding: EncodingInfo) -> Entry:
         target = self._target(encoding.schema)
+        migration = self._migration(encoding, target)
+        if migration is not None:
+            target, encoding = target or 0, replace(encoding, schema=migration.schema)
         if target is None and not self._others:
             return Entry(encoding, CODEC_NONE, None, None)
         codec = self._codecs.get(encoding.codec.name)
@@ -250,18 +255,23 @@ class Entries:
                 f"events of the group {self._config.group!r} have the codec {encoding.codec.name!r}, which this "
                 "reader does not have: name it in codecs"
             )
-        rules = self._store.rules_to_read(self._framing, encoding)
+        rules = migration or self._store.rules_to_read(self._framing, encoding)
         if target is None:
             payloads = payload_serializer(encoding.schema, self._config.custom_formats)
             return Entry(encoding, codec, payloads, None, rules=rules)
         reader = self._readers[target]
-        if self._latest:
-            self._store.check_migrations(self._framing, encoding, reader.info)
         if (wide := self._widened(encoding.schema, reader)) is not None:
             return Entry(encoding, codec, wide, target, narrow=reader.payloads.arrow_type, rules=rules)
         found, misfit = self._resolved(encoding.schema, reader)
         title = f"the event has {self._store.title(encoding)}: {misfit}"
         return Entry(encoding, codec, found, target, title, rules=rules)
+
+    def _migration(self, encoding: EncodingInfo, target: int | None) -> PayloadMigration | None:
+        """Return the migration to a reader's version. It may have another type: then it is that of the only reader."""
+        if self._same_schema or (target is None and len(self._readers) != 1):
+            return None
+        reader = self._readers[target or 0]
+        return self._store.migration(self._framing, encoding, reader) if reader.registered else None
 
     def _target(self, writer: SchemaInfo) -> int | None:
         """Return the position of the reader's type that reads the events of a schema, or None."""

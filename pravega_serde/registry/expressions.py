@@ -15,6 +15,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from pravega_serde.errors import MissingExtraError, UnsupportedRuleError
+from pravega_serde.registry.cel_functions import cel_functions
 from pravega_serde.registry.rule_set import Rule
 
 #: Type of a rule -> names in its expression whose values change from one run to the next.
@@ -41,8 +42,10 @@ def cel_function(rule: Rule) -> Callable[[Mapping[str, Any], Any], Any]:
     types = importlib.import_module("celpy.celtypes")
     guard, found, rest = rule.expr.partition(";")
     expression = rest if found else guard
+    functions = cel_functions(celpy, types)
     programs = [
-        _program(celpy, rule, each) for each in ((guard, expression) if found and guard.strip() else (expression,))
+        _program(celpy, rule, each, functions)
+        for each in ((guard, expression) if found and guard.strip() else (expression,))
     ]
     uses_now = not is_deterministic(rule)
 
@@ -98,11 +101,11 @@ def _same_recursion_limit() -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
-def _program(celpy: ModuleType, rule: Rule, expression: str) -> Any:
+def _program(celpy: ModuleType, rule: Rule, expression: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
     with _same_recursion_limit():
         environment = celpy.Environment()
     try:
-        return environment.program(environment.compile(expression))
+        return environment.program(environment.compile(expression), functions=functions)
     except Exception as error:
         raise UnsupportedRuleError(f"{rule.title} has an invalid expression: {error}") from error
 

@@ -47,10 +47,15 @@ _DEFAULT_ALGORITHM: Final = "AES256_GCM"
 #: Algorithm -> bytes of a key, and the number of the key's field in the message of Tink that holds it.
 _KEYS: Final = {"AES128_GCM": (16, 3), "AES256_GCM": (32, 3), "AES256_SIV": (64, 2)}
 _NONCE: Final = 12
+_TAG: Final = 16
 _VERSION_PREFIX: Final = 5
 _LATEST: Final = -1
 _LARGEST_VERSION: Final = (1 << 31) - 1
 _DAY_MS: Final = 24 * 60 * 60 * 1000
+
+
+class UnsealedError(DecryptionError):
+    """Error for a value that does not have the form of an encrypted one."""
 
 
 class Requests(Protocol):
@@ -161,15 +166,17 @@ class RuleCipher:
         """Return the value of an encrypted form.
 
         Raises :class:`DecryptionError`, also for a version of the data key that does not exist if others do;
-        :class:`EncryptionKeyError`, RegistryError.
+        :class:`UnsealedError`, :class:`EncryptionKeyError`, RegistryError.
         """
         version = 1
         if self._expiry_ms:
             if len(sealed) < _VERSION_PREFIX or sealed[0]:
-                raise DecryptionError("the value is not encrypted: it does not begin with the version of a data key")
+                raise UnsealedError("the value is not encrypted: it does not begin with the version of a data key")
             version, sealed = int.from_bytes(sealed[1:_VERSION_PREFIX]), sealed[_VERSION_PREFIX:]
             if not 0 < version <= _LARGEST_VERSION:
                 raise DecryptionError(f"the value was changed: it names version {version} of a data key")
+        if len(sealed) < _TAG + (0 if self._algorithm == "AES256_SIV" else _NONCE):
+            raise UnsealedError("the value is not encrypted: it is too short")
         cipher = self._cipher(version)
         try:
             if self._algorithm == "AES256_SIV":
@@ -192,7 +199,7 @@ class RuleCipher:
         try:
             data = base64.b64decode(sealed, validate=True)
         except (binascii.Error, ValueError):
-            raise DecryptionError("the value is not encrypted: it is not Base64") from None
+            raise UnsealedError("the value is not encrypted: it is not Base64") from None
         try:
             return self.open(data).decode()
         except UnicodeDecodeError:

@@ -29,6 +29,8 @@ class EventType:
     """Text to register in a Confluent-compatible registry, if it refers to other schemas."""
     casts: bool = False
     """True if columns are cast to the payloads' Arrow type before writing, because the schema was derived from them."""
+    registered: int = 0
+    """Id of the registered schema that this type was read from. 0 for a schema that was passed."""
 
     def fitted(self, column: pa.Array) -> pa.Array:
         """Convert a column for the payloads' serializer. Raises :class:`SchemaError` if its type does not fit."""
@@ -84,7 +86,7 @@ ChangeOf = Callable[[RuledField], Callable[[Any, Any], Any] | None]
 
 
 class UnfitValueError(Exception):
-    """Value that the schema does not describe, so it is not known which of its fields change."""
+    """Value that the schema or a change does not describe, so it is not known which of its fields change."""
 
     def __init__(self, reason: str, field_path: str) -> None:
         super().__init__(reason)
@@ -103,8 +105,18 @@ class RuledValues(Protocol):
     def plain(self, value: Any) -> Any:
         """Return a value as mappings, lists and scalars."""
 
-    def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
-        """Return a function that changes fields inside a value, and returns the value."""
+    def changed(self, change_of: ChangeOf, *, decrypts: bool = False) -> Callable[[Any], Any]:
+        """Return a function that changes fields inside a value, and returns the value.
+
+        With ``decrypts``, the fields are encrypted before, and may not be valid for the schema. A change then raises
+        :class:`UnfitValueError` for a value that is not encrypted, and :class:`DecryptionError` for others.
+        """
+
+    def exported(self, value: Any) -> Any:
+        """Return a value as rules between versions see it."""
+
+    def imported(self, value: Any) -> bytes:
+        """Return the payload of a value that rules between versions return. Raises :class:`SerializationError`."""
 
 
 class RegistryFormat(ABC):

@@ -28,7 +28,7 @@ from pravega_serde.errors import (
 )
 from pravega_serde.registry.contract import SchemaInfo
 from pravega_serde.registry.expressions import cel_function, is_deterministic, jsonata_function
-from pravega_serde.registry.field_encryption import Requests, RuleCipher
+from pravega_serde.registry.field_encryption import Requests, RuleCipher, UnsealedError
 from pravega_serde.registry.formats import part_of
 from pravega_serde.registry.interface import RuledField, RuledValues, UnfitValueError
 from pravega_serde.registry.rule_set import Mode, Phase, Rule, RuleSet, without_repeats
@@ -38,7 +38,8 @@ _log: Final = logging.getLogger(__name__)
 #: Types of fields that rules of fields see.
 _PRIMITIVE: Final = frozenset({"STRING", "BYTES", "INT", "LONG", "FLOAT", "DOUBLE", "BOOLEAN", "NULL"})
 _ENCRYPTED: Final = frozenset({"STRING", "BYTES"})
-_EXPRESSIONS: Final = frozenset({"CEL", "CEL_FIELD", "JSONATA"})
+#: Types of rules that check or replace a value with an expression.
+EXPRESSIONS: Final = frozenset({"CEL", "CEL_FIELD", "JSONATA"})
 #: Type of a field -> types of a result that may replace its values.
 _RESULTS: Final[Mapping[str, tuple[type, ...]]] = {
     "STRING": (str,),
@@ -49,10 +50,90 @@ _RESULTS: Final[Mapping[str, tuple[type, ...]]] = {
 #: Errors that no event is at fault for.
 _NOT_OF_THE_EVENT: Final = (RegistryError, UnsupportedRuleError, MissingExtraError, SchemaError, EncryptionKeyError)
 #: Applies a rule to a value, and returns the new value. Raises any error if the rule fails.
-_Apply = Callable[[Any], Any]
+Apply = Callable[[Any], Any]
 
 
-class PayloadRules:
+class RuleRuns:
+    """Rules of a schema in one direction: which of them run, and what their outcomes are."""
+
+    def __init__(self, rules: RuleSet, mode: Mode, subject: str) -> None:
+        self._rules, self._mode, self._subject = rules, mode, subject
+        #: True if equal values stay equal.
+        self.is_deterministic = True
+
+    @property
+    def values(self) -> RuledValues:
+        """Values of the schema."""
+        raise NotImplementedError
+
+    def _applied(self, rule: Rule, apply: Apply, value: Any) -> Any:
+        try:
+            made = apply(value)
+        except _NOT_OF_THE_EVENT:
+            raise
+        except Exception as error:
+            if not rule.fails_on("failure", self._mode):
+                _log.warning("%s failed, and continues by its action on failure: %s", rule.title, type(error).__name__)
+                return value
+            if isinstance(error, DecryptionError):
+                raise
+            # The traceback of another package's error may have values of fields in its text.
+            cause = error if isinstance(error, PravegaError) else None
+            raise self._refusal(f"{rule.title} failed: {_reason(error)}") from cause
+        if rule.fails_on("success", self._mode):
+            raise self._refusal(f"{rule.title} succeeded, and its action on success is an error")
+        return made
+
+    @property
+    def _refusal(self) -> type[DeserializationError] | type[SerializationError]:
+        return SerializationError if self._mode == "WRITE" else DeserializationError
+
+    def _compiled(self, phase: Phase, known: set[str]) -> Iterator[tuple[Rule, Apply]]:
+        rules = self._rules.of(phase, self._mode)
+        fields = [each for each in rules if each.type in ("ENCRYPT", "CEL_FIELD")]
+        kept = without_repeats(fields, self._mode)
+        for rule in rules:
+            if rule.type not in known:
+                raise UnsupportedRuleError(
+                    f"{rule.title} of {self._subject!r} cannot be run here, so its events are neither read nor "
+                    f"written; known types of {phase} rules: {', '.join(sorted(known))}"
+                )
+            for outcome in ("success", "failure"):
+                rule.fails_on(outcome, self._mode)  # raises for an unknown action
+            if all(rule is not each for each in fields) or any(rule is each for each in kept):
+                if rule.type in EXPRESSIONS:
+                    self.is_deterministic &= is_deterministic(rule)
+                yield rule, getattr(self, f"_{rule.type.lower()}")(rule)
+
+    def _cel(self, rule: Rule) -> Apply:
+        run = cel_function(rule)
+        return self._expression(rule, lambda plain, otherwise: run({"message": plain}, otherwise))
+
+    def _jsonata(self, rule: Rule) -> Apply:
+        run = jsonata_function(rule)
+        return self._expression(rule, lambda plain, _: run(plain))
+
+    def _expression(self, rule: Rule, run: Callable[[Any, Any], Any]) -> Apply:
+        """Return the check or the change of a rule. ``run`` has a value, and the result if a guard is false."""
+        values = self.values
+        if rule.kind == "CONDITION":
+
+            def check(value: Any) -> Any:
+                _check(rule, run(values.plain(value), True))
+                return value
+
+            return check
+        return lambda value: self._made(value, run(values.plain(value), value))
+
+    def _made(self, before: Any, after: Any) -> Any:
+        """Return the value of an expression as the schema has it."""
+        if after is before:
+            return before
+        _check_result(self.values.plain(before), after)
+        return self.values.read(self.values.write(after))
+
+
+class PayloadRules(RuleRuns):
     """Rules of a schema in one direction. Call it with a payload.
 
     Raises :class:`UnsupportedRuleError` for a rule that cannot be run, and :class:`MissingExtraError`.
@@ -68,10 +149,8 @@ class PayloadRules:
         requests: Requests,
         key_service: KeyService | str | None,
     ) -> None:
-        self._rules, self._mode, self._info = rules, mode, info
-        self._subject, self._requests, self._key_service = subject, requests, key_service
-        #: True if equal payloads stay equal.
-        self.is_deterministic = True
+        super().__init__(rules, mode, subject)
+        self._info, self._requests, self._key_service = info, requests, key_service
         _ = self._of_values, self._of_bytes
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -109,11 +188,11 @@ class PayloadRules:
     def _on_values(self, payload: bytes) -> bytes:
         if not self._of_values:
             return payload
-        value = self._values.read(payload)
+        value = self.values.read(payload)
         for rule, apply in self._of_values:
             value = self._applied(rule, apply, value)
         try:
-            return self._values.write(value)
+            return self.values.write(value)
         except SerializationError as error:
             if self._mode == "WRITE":
                 raise
@@ -121,61 +200,23 @@ class PayloadRules:
                 f"the rules left a value that does not fit the schema: {error.reason}", field_path=error.field_path
             ) from error
 
-    def _applied(self, rule: Rule, apply: _Apply, value: Any) -> Any:
-        try:
-            made = apply(value)
-        except _NOT_OF_THE_EVENT:
-            raise
-        except Exception as error:
-            if not rule.fails_on("failure", self._mode):
-                _log.warning("%s failed, and continues by its action on failure: %s", rule.title, type(error).__name__)
-                return value
-            if isinstance(error, DecryptionError):
-                raise
-            # The traceback of another package's error may have values of fields in its text.
-            cause = error if isinstance(error, PravegaError) else None
-            raise self._refusal(f"{rule.title} failed: {_reason(error)}") from cause
-        if rule.fails_on("success", self._mode):
-            raise self._refusal(f"{rule.title} succeeded, and its action on success is an error")
-        return made
-
-    @property
-    def _refusal(self) -> type[DeserializationError] | type[SerializationError]:
-        return DeserializationError if self._mode == "READ" else SerializationError
-
     # ---- compiled rules ----
 
     @cached_property
-    def _values(self) -> RuledValues:
+    def values(self) -> RuledValues:
+        """Values of the schema."""
         part = part_of(self._info.format)
         if part is None:
             raise UnsupportedRuleError(f"rules of the format {self._info.format.full_type_name} cannot be run")
         return part.ruled_values(self._info, self._rules.tags_of)
 
     @cached_property
-    def _of_values(self) -> list[tuple[Rule, _Apply]]:
-        return list(self._compiled("domain", {"ENCRYPT", *_EXPRESSIONS}))
+    def _of_values(self) -> list[tuple[Rule, Apply]]:
+        return list(self._compiled("domain", {"ENCRYPT", *EXPRESSIONS}))
 
     @cached_property
-    def _of_bytes(self) -> list[tuple[Rule, _Apply]]:
+    def _of_bytes(self) -> list[tuple[Rule, Apply]]:
         return list(self._compiled("encoding", {"ENCRYPT_PAYLOAD"}))
-
-    def _compiled(self, phase: Phase, known: set[str]) -> Iterator[tuple[Rule, _Apply]]:
-        rules = self._rules.of(phase, self._mode)
-        fields = [each for each in rules if each.type in ("ENCRYPT", "CEL_FIELD")]
-        kept = without_repeats(fields, self._mode)
-        for rule in rules:
-            if rule.type not in known:
-                raise UnsupportedRuleError(
-                    f"{rule.title} of {self._subject!r} cannot be run here, so its events are neither read nor "
-                    f"written; known types of {phase} rules: {', '.join(sorted(known))}"
-                )
-            for outcome in ("success", "failure"):
-                rule.fails_on(outcome, self._mode)  # raises for an unknown action
-            if all(rule is not each for each in fields) or any(rule is each for each in kept):
-                if rule.type in _EXPRESSIONS:
-                    self.is_deterministic &= is_deterministic(rule)
-                yield rule, getattr(self, f"_{rule.type.lower()}")(rule)
 
     def _cipher(self, rule: Rule) -> RuleCipher:
         if rule.kind != "TRANSFORM":
@@ -184,11 +225,11 @@ class PayloadRules:
         self.is_deterministic &= cipher.is_deterministic
         return cipher
 
-    def _encrypt_payload(self, rule: Rule) -> _Apply:
+    def _encrypt_payload(self, rule: Rule) -> Apply:
         cipher = self._cipher(rule)
         return cipher.seal if self._mode == "WRITE" else cipher.open
 
-    def _encrypt(self, rule: Rule) -> _Apply:
+    def _encrypt(self, rule: Rule) -> Apply:
         cipher, writes = self._cipher(rule), self._mode == "WRITE"
 
         def change_of(field: RuledField) -> Callable[[Any, Any], Any] | None:
@@ -207,12 +248,14 @@ class PayloadRules:
             def changed(value: Any, _owner: Any) -> Any:
                 try:
                     return change(value)
+                except UnsealedError as error:  # it may be a value of another part of the schema
+                    raise UnfitValueError(error.reason, field.full_name) from error
                 except DecryptionError as error:
                     raise DecryptionError(error.reason, field_path=field.full_name) from error
 
             return changed
 
-        change_fields = self._values.changed(change_of)
+        change_fields = self.values.changed(change_of, decrypts=not writes)
         if writes:
             return change_fields
 
@@ -224,35 +267,8 @@ class PayloadRules:
 
         return decrypted
 
-    def _cel(self, rule: Rule) -> _Apply:
-        run = cel_function(rule)
-        return self._expression(rule, lambda plain, otherwise: run({"message": plain}, otherwise))
-
-    def _jsonata(self, rule: Rule) -> _Apply:
-        run = jsonata_function(rule)
-        return self._expression(rule, lambda plain, _: run(plain))
-
-    def _expression(self, rule: Rule, run: Callable[[Any, Any], Any]) -> _Apply:
-        """Return the check or the change of a rule. ``run`` has a value, and the result if a guard is false."""
-        values = self._values
-        if rule.kind == "CONDITION":
-
-            def check(value: Any) -> Any:
-                _check(rule, run(values.plain(value), True))
-                return value
-
-            return check
-        return lambda value: self._made(value, run(values.plain(value), value))
-
-    def _made(self, before: Any, after: Any) -> Any:
-        """Return the value of an expression as the schema has it."""
-        if after is before:
-            return before
-        _check_result(self._values.plain(before), after)
-        return self._values.read(self._values.write(after))
-
-    def _cel_field(self, rule: Rule) -> _Apply:
-        run, values = cel_function(rule), self._values
+    def _cel_field(self, rule: Rule) -> Apply:
+        run, values = cel_function(rule), self.values
         condition = rule.kind == "CONDITION"
 
         def change_of(field: RuledField) -> Callable[[Any, Any], Any] | None:
@@ -272,7 +288,7 @@ class PayloadRules:
 
             return changed
 
-        return self._values.changed(change_of)
+        return self.values.changed(change_of)
 
 
 class _RefusedError(Exception):
@@ -281,6 +297,13 @@ class _RefusedError(Exception):
 
 class _ResultError(Exception):
     """Result of an expression that cannot replace the value."""
+
+
+class NoResultError(_ResultError):
+    """No result of an expression that replaces a value."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the expression returns {_name_of(None)}, which cannot replace the value")
 
 
 def _check_result(before: Any, after: Any) -> None:

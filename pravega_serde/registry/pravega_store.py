@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from pravega_serde.errors import (
@@ -62,8 +63,8 @@ class PravegaStore:
         """Raise RegistryNotFoundError if the group does not exist."""
         self._client.group_properties(self._group)
 
-    def latest(self, type: str | None = None) -> list[SchemaWithVersion]:
-        """Return the latest schema of each type, or of one."""
+    def latest(self, type: str | None = None, metadata: Mapping[str, str] | None = None) -> list[SchemaWithVersion]:
+        """Return the latest schema of each type, or of one. Schemas have no metadata here."""
         return self._client.latest_schemas(self._group, type)
 
     def schema(self, schema_id: int, type: str | None = None) -> SchemaInfo:
@@ -109,8 +110,8 @@ class PravegaStore:
     def rules_to_read(self, framing: Framing, encoding: EncodingInfo) -> None:
         """Do nothing: this registry has no rules."""
 
-    def check_migrations(self, framing: Framing, encoding: EncodingInfo, reader: SchemaInfo) -> None:
-        """Do nothing: this registry has no rules."""
+    def migration(self, framing: Framing, encoding: EncodingInfo, reader: EventType) -> None:
+        """Return None: this registry has no rules."""
 
     def prepared(self, type: EventType) -> tuple[bytes, None]:
         """Return the header of events of a schema, which is empty without encoding header.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Final, Unpack
 
@@ -33,6 +34,7 @@ from pravega_serde.registry.settings import (
     Leniency,
     ReaderSettings,
     SerializerConfig,
+    Version,
     serializer_config,
 )
 from pravega_serde.registry.stores import latest_or_none, store_of
@@ -56,7 +58,8 @@ class RegistryDeserializer(DeserializerCalls):
 
     Single values are read with the schema of their writer, or resolved to the reader's schema if there is one.
     ``values`` is their form. Columns have one fixed type: the reader's, or the latest of the group when
-    :attr:`arrow_type` is first read. A pickled copy keeps the type. Events of other versions are resolved to it.
+    :attr:`arrow_type` is first read. With ``version``, both have the type of that version. A pickled copy keeps the
+    type. Events of other versions are migrated and resolved to it.
 
     ``also`` are further registries and groups. Their events are in the same stream and have another framing.
 
@@ -79,6 +82,7 @@ class RegistryDeserializer(DeserializerCalls):
         same_schema: bool = False,
         check_readable: bool = True,
         values: ValueForm = "natural",
+        version: Version = "writer",
     ) -> None:
         self._config, self._readers, self._types = config, readers, types
         self._configs = (config, *also)
@@ -87,7 +91,24 @@ class RegistryDeserializer(DeserializerCalls):
         if values not in CONVERSIONS:
             raise SerdeError(f"invalid form of values {values!r}; known forms: {', '.join(CONVERSIONS)}")
         self._values, self._convert = values, CONVERSIONS[values]
+        self._metadata = self._metadata_of(version)
         self._check(readable=check_readable)
+        if version != "writer":
+            self._readers = self._latest()
+
+    def _metadata_of(self, version: Version) -> Mapping[str, str]:
+        """Return the properties of the version to read as. Raises :class:`SerdeError` for an invalid version."""
+        if version == "writer":
+            return {}
+        if self._readers:
+            raise SerdeError("a version is one of the registry's: omit schema and schemas, or version")
+        if version == "latest":
+            return {}
+        if not isinstance(version, Mapping) or not version:
+            raise SerdeError(f"invalid version {version!r:.80}; known: writer, latest, or properties of the metadata")
+        if self._config.registry.kind != "confluent":
+            raise SerdeError("only schemas of a Confluent registry have metadata: omit version, or set it to 'latest'")
+        return dict(version)
 
     def _check(self, *, readable: bool) -> None:
         if not self._config.write_encoding_header:
@@ -137,11 +158,9 @@ class RegistryDeserializer(DeserializerCalls):
     def _rows(self) -> Sources:
         return self._sources(self._readers, others=True, convert=self._convert)
 
-    def _sources(
-        self, readers: tuple[EventType, ...], *, others: bool, latest: bool = False, convert: Convert = natural
-    ) -> Sources:
+    def _sources(self, readers: tuple[EventType, ...], *, others: bool, convert: Convert = natural) -> Sources:
         return {
-            framing: Entries(config, framing, readers, others=others, latest=latest, convert=convert, **self._leniency)
+            framing: Entries(config, framing, readers, others=others, convert=convert, **self._leniency)
             for config in self._configs
             for framing in store_of(config).framings
         }
@@ -152,7 +171,7 @@ class RegistryDeserializer(DeserializerCalls):
         return WithSchema(value, schema) if self._values == "with_schema" else value
 
     def deserialize_with_schema(self, data: bytes) -> WithSchema:
-        """Return the value of an event, and the schema with which it was written."""
+        """Return the value of an event, and the schema with which it was written, or to which it was migrated."""
         schema, value = self._read(data)
         return WithSchema(value, schema)
 
@@ -232,19 +251,22 @@ class RegistryDeserializer(DeserializerCalls):
         store = store_of(self._config)
         # A Protobuf file of another registry is read as the types that are asked for.
         named: tuple[str | None, ...] = self._types or (None,)
-        asked = {_by_name(each.schema): each.schema for name in named for each in store.latest(name)}
-        found = sorted(asked.values(), key=_by_name)
-        wanted = self._types or tuple(dict.fromkeys(each.type for each in found))
-        missing = sorted(set(wanted) - {each.type for each in found})
+        asked = {_by_name(each.schema): each for name in named for each in store.latest(name, self._metadata)}
+        found = [each for _, each in sorted(asked.items())]
+        wanted = self._types or tuple(dict.fromkeys(each.schema.type for each in found))
+        missing = sorted(set(wanted) - {each.schema.type for each in found})
         if missing or not wanted:
             what = f"no schema of the type {missing[0]!r}" if missing else "no schema"
             raise SchemaError(f"the group {group!r} has {what} yet; pass a schema to read with")
-        chosen = [each for name in wanted for each in found if each.type == name]
-        return tuple(event_type(each, custom_formats=self._config.custom_formats) for each in chosen)
+        chosen = [each for name in wanted for each in found if each.schema.type == name]
+        return tuple(
+            replace(event_type(each.schema, custom_formats=self._config.custom_formats), registered=each.version.id)
+            for each in chosen
+        )
 
     @cached_property
     def _entries(self) -> Sources:
-        return self._sources(self._columns.types, others=False, latest=not self._readers)
+        return self._sources(self._columns.types, others=False)
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
         """Return the values of a column of events, in :attr:`arrow_type`.
@@ -302,6 +324,7 @@ def deserializer(
     unknown_ids: Leniency = "fail",
     check_readable: bool = True,
     values: ValueForm = "natural",
+    version: Version = "writer",
     also: Mapping[str, str] | Mapping[RegistryConfig, str] | None = None,
     **settings: Unpack[ReaderSettings],
 ) -> RegistryDeserializer:
@@ -318,6 +341,10 @@ def deserializer(
 
     Without a schema, values keep the type of their writer. Columns then have the type of the group's latest schema, or
     are a struct with a member per type. ``type`` selects types; rows of others are null then.
+
+    With ``version="latest"``, single values are also read as the latest schema. With a mapping, all values are read as
+    the latest schema that has these properties in its metadata, in a Confluent registry. The version is fixed when the
+    reader is created. Events of other versions are migrated by the rules of the registry, then resolved.
 
     With ``evolution="corrupt"``, events of another version of the schema are malformed records and are not resolved. An
     encoding id that the registry does not have raises RegistryNotFoundError, because the event may be valid. With
@@ -347,4 +374,5 @@ def deserializer(
         same_schema=evolution == "corrupt",
         check_readable=check_readable,
         values=values,
+        version=version,
     )

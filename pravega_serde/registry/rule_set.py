@@ -7,14 +7,14 @@ exception: a rule that cannot be run is an error, also if its action on failure 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from pravega_serde.errors import RegistryProtocolError, UnsupportedRuleError
 
 #: Direction in which rules run.
-Mode = Literal["WRITE", "READ"]
+Mode = Literal["WRITE", "READ", "UPGRADE", "DOWNGRADE"]
 #: Group of rules: on values, on the bytes of payloads, or between versions of a schema.
 Phase = Literal["domain", "encoding", "migration"]
 
@@ -23,8 +23,16 @@ _PHASES: Final[Mapping[str, Phase]] = {
     "encodingRules": "encoding",
     "migrationRules": "migration",
 }
-_BOTH: Final = "WRITEREAD"
-_MODES: Final = frozenset({"WRITE", "READ", _BOTH, "UPGRADE", "DOWNGRADE", "UPDOWN"})
+#: Direction -> name for it and its reverse.
+_BOTH: Final[Mapping[str, str]] = {
+    "WRITE": "WRITEREAD",
+    "READ": "WRITEREAD",
+    "UPGRADE": "UPDOWN",
+    "DOWNGRADE": "UPDOWN",
+}
+_MODES: Final = frozenset({*_BOTH, *_BOTH.values()})
+#: Directions in which rules run in the order of the schema.
+_FORWARD: Final = frozenset({"WRITE", "UPGRADE"})
 _ENABLED: Final = frozenset({"ALL", "CLIENT"})
 #: Actions after a rule. The dead-letter queue is that of the reader, so both errors are malformed records.
 _ACTIONS: Final = frozenset({"NONE", "ERROR", "DLQ"})
@@ -55,13 +63,13 @@ class Rule:
 
     def runs(self, mode: Mode) -> bool:
         """Return True if the rule runs in a mode."""
-        return self.mode in (mode, _BOTH)
+        return self.mode in (mode, _BOTH[mode])
 
     def fails_on(self, outcome: Literal["success", "failure"], mode: Mode) -> bool:
         """Return True if an outcome of the rule is an error. Raises :class:`UnsupportedRuleError` for other actions."""
         given = self.on_success if outcome == "success" else self.on_failure
-        if self.mode == _BOTH and "," in given:
-            given = given.split(",")[mode == "READ"]
+        if self.mode == _BOTH[mode] and "," in given:
+            given = given.split(",")[mode not in _FORWARD]
         action = given.strip().upper() or ("NONE" if outcome == "success" else "ERROR")
         if action not in _ACTIONS:
             raise UnsupportedRuleError(f"{self.title} has the action {action!r} on {outcome}, which is not known here")
@@ -86,9 +94,14 @@ class RuleSet:
         return any(self.rules.values())
 
     def of(self, phase: Phase, mode: Mode) -> list[Rule]:
-        """Return the enabled rules of a phase in the order in which they run: reversed on reading."""
+        """Return the enabled rules of a phase in the order in which they run: reversed to read and to downgrade."""
         found = self.rules.get(phase, ())
-        return [each for each in (found if mode == "WRITE" else reversed(found)) if each.runs(mode)]
+        return [each for each in (found if mode in _FORWARD else reversed(found)) if each.runs(mode)]
+
+    def without(self, types: Container[str]) -> RuleSet:
+        """Return the rules of other types."""
+        kept = {phase: tuple(each for each in found if each.type not in types) for phase, found in self.rules.items()}
+        return replace(self, rules=kept)
 
     def tags_of(self, full_name: str) -> frozenset[str]:
         """Return the tags that the metadata has for a field."""

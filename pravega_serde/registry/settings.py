@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: Handling of events with an encoding id that the registry does not have, or with another schema than the reader's.
 Leniency = Literal["fail", "corrupt"]
 Evolution = Literal["resolve", "corrupt"]
+#: Version of a schema to read as: the writer's, the latest one, or the latest one with properties of its metadata.
+Version = Literal["writer", "latest"] | Mapping[str, str]
 #: Names of subjects: Confluent's TopicNameStrategy, RecordNameStrategy and TopicRecordNameStrategy.
 SubjectStrategy = Literal["topic", "record", "topic_record"]
 _STRATEGIES: Final = ("topic", "record", "topic_record")

@@ -5,6 +5,7 @@ Everything after that is the same for all registries: codecs, columns and schema
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from pravega_serde.errors import RegistryNotFoundError, SchemaError
@@ -17,6 +18,7 @@ from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import SerializerConfig, serializer_config
 
 if TYPE_CHECKING:
+    from pravega_serde.registry.migrations import PayloadMigration
     from pravega_serde.registry.payload_rules import PayloadRules
 
 
@@ -45,8 +47,11 @@ class SchemaStore(Protocol):
     def check_group(self) -> None:
         """Raise RegistryNotFoundError if the group does not exist."""
 
-    def latest(self, type: str | None = None) -> list[SchemaWithVersion]:
-        """Return the latest schemas of the group, or of one type. Raises RegistryNotFoundError."""
+    def latest(self, type: str | None = None, metadata: Mapping[str, str] | None = None) -> list[SchemaWithVersion]:
+        """Return the latest schemas of the group, or of one type. Raises RegistryNotFoundError.
+
+        With ``metadata``, they are the latest ones that have these properties.
+        """
 
     def schema(self, schema_id: int, type: str | None = None) -> SchemaInfo:
         """Return the schema of an id that :meth:`latest` returned for the type."""
@@ -63,10 +68,11 @@ class SchemaStore(Protocol):
         Raises :class:`UnsupportedRuleError` for a rule that cannot be run.
         """
 
-    def check_migrations(self, framing: Framing, encoding: EncodingInfo, reader: SchemaInfo) -> None:
-        """Raise :class:`UnsupportedRuleError` if rules change events of an encoding into those of the latest schema.
+    def migration(self, framing: Framing, encoding: EncodingInfo, reader: EventType) -> PayloadMigration | None:
+        """Return the rules that change events of an encoding into those of a reader's version; None if there are none.
 
-        ``reader`` is the schema that was the latest one when the reader began.
+        Raises :class:`UnsupportedRuleError` for a rule that cannot be run, and RegistryNotFoundError for a version that
+        was deleted permanently.
         """
 
     # Writing

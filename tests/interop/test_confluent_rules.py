@@ -14,7 +14,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, protob
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.rule_registry import RuleRegistry
-from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor
+from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor, msg_to_cel
 from confluent_kafka.schema_registry.rules.cel.cel_field_executor import CelFieldExecutor
 from confluent_kafka.schema_registry.rules.encryption.encrypt_executor import FieldEncryptionExecutor
 from confluent_kafka.schema_registry.rules.encryption.localkms.local_driver import LocalKmsDriver
@@ -25,6 +25,8 @@ from pravega_serde.errors import DeserializationError, EncryptionKeyError, Prave
 from pravega_serde.protobuf import ProtobufSerializer
 from pravega_serde.registry import deserializer, serializer
 from pravega_serde.registry.confluent_memory import ConfluentMemoryRegistry
+from pravega_serde.registry.expressions import cel_function
+from pravega_serde.registry.rule_set import Rule
 from tests.unit.registry._rules import FORMATS, VALUE, encrypting, register, rule, served_registry, text_of
 from tests.unit.registry._scripted import answer, scripted
 
@@ -170,6 +172,60 @@ def test_an_unknown_rule_is_an_error_on_both_sides(
         writer_of("avro", theirs, topic)(VALUE)
     with pytest.raises(UnsupportedRuleError, match="'quantum' of type QUANTUM"):
         serializer(f"confluent+{uri}", group=group, schema=FORMATS["avro"], format="avro")
+
+
+_HOST = ".".join(["a" * 63] * 3)
+_TEXTS: Final = [
+    *("", "a", "a@b.c", "a@b", "a@@b.c", "a b@c.d", "Ada <a@b.c>", "a@-b.c", "a@b-.c", "a@b.1", "@b.c", "a@"),
+    *(
+        f"{'u' * 64}@b.c",
+        f"{'u' * 65}@b.c",
+        f"u@{_HOST}.{'a' * 61}",
+        f"u@{_HOST}.{'a' * 60}",
+        "a@b.c.",
+        "ä@b.c",
+        "a@ä.c",
+    ),
+    *("host", "host.", "host..", ".host", "1", "1.a", "a.1", "-", "a-", "a_b", "A.b-c.D", "a" * 63, "a" * 64),
+    *("127.0.0.1", "127.0.0.256", "127.1", "01.2.3.4", "::1", "::ffff:1.2.3.4", "fe80::1%eth0", "1::2::3"),
+    *(
+        "http://a/b",
+        "http://a",
+        "http:/a",
+        "mailto:a@b",
+        "//a/b",
+        "/a",
+        "a#b",
+        "#b",
+        "http://[",
+        "a:b#c",
+        "http://a/b#c",
+    ),
+    *(f"{12345678:032}", f"{{{12345678:032}}}", "urn:uuid:12345678-1234-1234-1234-123456789abc", "12345678-1234"),
+    "123456781234123412341234567890ag",
+]
+
+
+@pytest.mark.parametrize("function", ["isEmail", "isHostname", "isIpv4", "isIpv6", "isUri", "isUriRef", "isUuid"])
+def test_functions_of_their_cel(function: str) -> None:
+    """The same answers, and an error for the same texts and types."""
+    theirs = CelExecutor()
+    environment, functions = theirs._env, theirs._funcs
+
+    def answers(run: Callable[[Any], Any]) -> list[Any]:
+        found: list[Any] = []
+        for value in (*_TEXTS, b"\1\2\3\4", b"\0" * 16, b"a@b.c", 1):
+            try:
+                found.append(bool(run(value)))
+            except Exception:  # noqa: BLE001 - errors of several packages
+                found.append("error")
+        return found
+
+    program = environment.program(environment.compile(f"value.{function}()"), functions=functions)
+    known = answers(lambda value: program.evaluate({"value": msg_to_cel(value)}))
+    ours = cel_function(Rule("r", "CONDITION", "WRITE", "CEL", expr=f"value.{function}()"))
+    assert answers(lambda value: ours({"value": value}, True)) == known
+    assert {True, False, "error"} <= set(known)
 
 
 def test_their_event_without_our_key(
