@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ENVELOPES",
     "FORMATS",
+    "FRAMINGS",
     "Format",
     "FormatOption",
     "find_format",
@@ -196,6 +197,9 @@ ENVELOPES: Final[Mapping[str, str]] = {
     "cloudevents+avro": "pravega_serde.envelopes.cloudevents_avro:AvroEvents",
     "cloudevents+protobuf": "pravega_serde.envelopes.cloudevents_protobuf:ProtobufEvents",
 }
+
+#: Names of the framings in :mod:`pravega_serde.framings`.
+FRAMINGS: Final = ("aws-glue", "azure", "delimited", "grpc", "gzip", "zlib")
 
 # What a format is called elsewhere.
 _ELSEWHERE: Final = {

@@ -51,7 +51,7 @@ def serializer_of(options: SourceOptions, wanted: pa.Schema | None, ids: Sequenc
     """
     columns = None if wanted is None else _decoded_ones(options, wanted)
     if options.envelope is not None:
-        return Pickled(_enveloped(options, columns, ids))
+        return Pickled(options.framed(_enveloped(options, columns, ids)))
     if options.unwrap is not None:
         return Pickled(_changes(options, columns, ids))
     if options.from_registry:
@@ -95,7 +95,7 @@ def _registry_reader(
     from pravega_connector.rows.registry_decoding import registry_reader  # noqa: PLC0415 - a second that only its streams need
 
     kind = None if columns is None else pa.struct(columns)
-    return options.encrypted(registry_reader(options, None if ids is not None else kind, ids), kind)
+    return options.complete(registry_reader(options, None if ids is not None else kind, ids), kind)
 
 
 def _decoded_ones(options: SourceOptions, wanted: pa.Schema) -> list[pa.Field]:

@@ -200,7 +200,7 @@ def _registry_encoding(
     # Without metadata, which may depend on the origin of the columns.
     kinds = pa.schema([column.remove_metadata() for column in columns])
     found = (registry_encoding_of_query if streaming else registry_encoding)(options, kinds)
-    return found.single, options.encrypted(found.serializer)
+    return found.single, options.complete(found.serializer)
 
 
 def _enveloped_encoder(schema: pa.Schema, options: SinkOptions, envelope: str, *, streaming: bool) -> EventEncoder:
@@ -223,7 +223,8 @@ def _enveloped_encoder(schema: pa.Schema, options: SinkOptions, envelope: str, *
         inner = _registry_encoding(fields, options, streaming=streaming)[1]
     else:
         inner = options.serializer()
-    serializer = Enveloped(inner, envelope, source=options.cloudevents_source, type=options.cloudevents_type)
+    enveloped = Enveloped(inner, envelope, source=options.cloudevents_source, type=options.cloudevents_type)
+    serializer = options.framed(enveloped)
     try:
         serializer.check_encodable(pa.struct([schema.field(name) for name in columns]))
     except SchemaError as error:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ColumnTypeError
 from pravega_connector.reader.slices import EventBatch, batch_part
+from pravega_connector.rows.options import FormatOptions
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.columnar.types import is_family, with_leaves
@@ -78,11 +79,24 @@ class _Data:
 def event_columns(batches: Iterable[Sample], options: SourceOptions, otherwise: str) -> pa.Schema:
     """Return the columns of all events together, as the options read them; see :func:`columns_in` for errors."""
     assert options.format is not None
+    batches = without_framing(batches, options)
     if options.envelope is not None:
         return _envelope_columns(batches, options.format, options.envelope, otherwise)
     if options.unwrap is not None:
         return _change_columns(batches, options.format, otherwise)
     return columns_in(batches, options.format, otherwise)
+
+
+def without_framing(batches: Iterable[Sample], options: FormatOptions) -> Iterable[Sample]:
+    """Return the events in the framing of the options; malformed events are left out."""
+    if options.framing is None:
+        return batches
+    serializer = options.framed(ByteArraySerializer())
+
+    def opened(batch: Sample) -> _Data:
+        return _Data(batch.stream, serializer.decode_column(batch.events, on_error=lambda _: None).drop_null())
+
+    return map(opened, batches)
 
 
 def _envelope_columns(batches: Iterable[Sample], format_name: str, envelope: str, otherwise: str) -> pa.Schema:

@@ -71,6 +71,7 @@ def registry_reader(
         check_readable=given is not None,
         fail_on_codec_mismatch=options.fail_on_codec_mismatch,
         codecs=options.codecs or (),
+        **options.registry_contract(),
     )
 
 
@@ -90,7 +91,7 @@ class _Group:
 
     @property
     def store(self) -> SchemaStore:
-        return store_of(serializer_config(self.registry, self.name, {}))
+        return store_of(serializer_config(self.registry, self.name, self.options.registry_contract()))
 
     @property
     def name(self) -> str:

@@ -94,7 +94,7 @@ class _Writer:
         self._options, self._columns = options, columns
         self._group = options.registry_group()
         self._config: RegistryConfig = options.registry_config(options.timeout_ms / 1000)
-        self._store = store_of(serializer_config(self._config, self._group, {}))
+        self._store = store_of(serializer_config(self._config, self._group, options.registry_contract()))
 
     def given(self, schema: Any, name: str | None) -> EventType:
         """Return the type of the schema in the options. ``name`` is its name if the schema has none."""
@@ -199,6 +199,8 @@ class _Writer:
             "codec": options.codec,
             "codecs": options.codecs or (),
             "typed_java_readers": options.typed_java_readers,
+            "normalize": options.normalize,
+            **options.registry_contract(),
         }
 
 

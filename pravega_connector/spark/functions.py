@@ -209,8 +209,8 @@ def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[An
     from pravega_connector.rows.registry_encoding import registry_encoding, registry_serializer  # noqa: PLC0415 - costs a second
 
     if kind is None:
-        return options.encrypted(registry_serializer(options))
-    return options.encrypted(registry_encoding(options, pa.schema(value_fields(kind))).serializer)
+        return options.complete(registry_serializer(options))
+    return options.complete(registry_encoding(options, pa.schema(value_fields(kind))).serializer)
 
 
 def _wanted(schema: DataType | str | None) -> pa.DataType | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -15,6 +15,9 @@ from pravega_serde.serializer_interface import OnError, Serializer, SerializerCa
 from pravega_serde.suggestions import did_you_mean
 
 T = TypeVar("T")
+
+#: Attributes of some serializers that hold as well for framed events.
+_SAME: Final = frozenset({"as_dict", "message_class", "read_schema"})
 
 
 class Framed(SerializerCalls, InnerColumns, Generic[T]):
@@ -48,6 +51,7 @@ class Framed(SerializerCalls, InnerColumns, Generic[T]):
         self.write_may_block: bool = getattr(serializer, "write_may_block", False)
         #: True if equal values have equal events.
         self.is_deterministic: bool = getattr(serializer, "is_deterministic", True)
+        vars(self).update({name: getattr(serializer, name) for name in _SAME if hasattr(serializer, name)})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._inner, self._framing, self._id)

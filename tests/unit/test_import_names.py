@@ -117,6 +117,12 @@ for statement in json.load(sys.stdin):
 
 def test_first_imports_work_or_raise_the_right_name():
     expected = {statement: said for table in IMPORTS.values() for statement, said in table.items()}
+    # The same names with from: the error has the same hint.
+    expected |= {
+        f"from {found[1]} import {found[2]}": said
+        for statement, said in expected.items()
+        if (found := re.fullmatch(r"import (\w+); \1\.(\w+)", statement)) is not None
+    }
     lines = python("-c", STATEMENTS, given=json.dumps(list(expected))).splitlines()
     wrong = []
     for (statement, said), line in zip(expected.items(), lines, strict=True):

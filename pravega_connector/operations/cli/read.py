@@ -16,6 +16,7 @@ import click
 
 from pravega_connector.atomic_file import WholeFile
 from pravega_connector.client import EventBatch, PravegaClient, StreamCut
+from pravega_connector.errors import ConfigError
 from pravega_connector.operations.cli import arguments
 from pravega_connector.operations.cli.command_group import examples
 from pravega_connector.operations.cli.position_argument import POSITION, read_cut_file, resolve_position
@@ -28,6 +29,7 @@ from pravega_serde.errors import DeserializationError
 from pravega_serde.json import JsonSerializer
 from pravega_serde.registry import deserializer, event_type
 from pravega_serde.serializer_interface import HasDicts
+from pravega_serde.text import ByteArraySerializer
 
 # Seconds between two polls of a following reader, which then saves its stream cut.
 _POLL: Final = 1.0
@@ -374,6 +376,10 @@ def _decoder(options: CommonOptions) -> _Decoder | None:
 
 
 def _registry_decoder(options: CommonOptions) -> _Decoder:
+    if options.encrypted_fields is not None:
+        raise ConfigError(
+            "this command does not decrypt events of a registry: omit option 'encrypted_fields', or use export or Spark"
+        )
     given = options.given_schema(reading=True)
     reader = deserializer(
         options.registry_config(options.timeout_ms / 1000),
@@ -383,10 +389,13 @@ def _registry_decoder(options: CommonOptions) -> _Decoder:
         type=options.registry_type,
         codecs=options.codecs or (),
         values="plain",
+        **options.registry_contract(),
     )
 
+    unframed = options.framed(ByteArraySerializer()).deserialize
+
     def decode(event: bytes) -> _Decoded | None:
-        found = reader.deserialize_with_schema(event)
+        found = reader.deserialize_with_schema(unframed(event))
         if options.registry_type not in (None, found.schema.type):
             return None
         return _Decoded(found.value, found.schema.type)

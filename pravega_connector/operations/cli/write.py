@@ -267,8 +267,8 @@ def _without_keys(encode: Encode, separator: str | None) -> Encode:
 def _encoder(options: SinkOptions) -> Encode:
     """Return the encoder of the lines. Raises ConfigError, SchemaError, RegistryErrors."""
     if options.from_registry:
-        return _json_encoder(registry_serializer(options))
-    if options.format in (None, "bytes"):
+        return _json_encoder(options.complete(registry_serializer(options)))
+    if options.format is None or (options.format == "bytes" and options.framing is None):
         return lambda lines: pa.array(lines, pa.large_binary())
     serializer = options.serializer()
     return _by_row(serializer, bytes.decode) if options.format == "string" else _json_encoder(serializer)

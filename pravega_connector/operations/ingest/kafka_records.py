@@ -115,7 +115,8 @@ class RecordColumns:
                 cloudevents_type=self._topic if type_ is None else type_,
             )
         if self._input is None or (options.envelope is not None and options.format == _BYTES):
-            plain = replace(options, format=None) if options.envelope is None else options
+            is_plain = options.envelope is None and options.framing is None
+            plain = replace(options, format=None) if is_plain else options
             return Encoding(encoder_for(schema, plain), False, "raw", None)
         if options.envelope is None:
             values = pa.schema([each for each in schema if each.name != _ROUTING_KEY])

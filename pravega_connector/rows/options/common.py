@@ -21,6 +21,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
 from pravega_connector.rows.options.declaration import choice, flag, number, option, text
 from pravega_connector.rows.options.encryption import EncryptionOptions
+from pravega_connector.rows.options.framing import FramingOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.credentials import provider_fault
 from pravega_serde.errors import UnsupportedFormatError
@@ -88,7 +89,7 @@ _NAMES: Final = [f"`{name}`" for name in sorted(FORMATS)]
 
 @dataclass(frozen=True, kw_only=True)
 @_with_options_of_formats
-class FormatOptions(EncryptionOptions):
+class FormatOptions(EncryptionOptions, FramingOptions):
     """Format of the events. Every option here except ``format`` belongs to one format, which declares it."""
 
     format: str | None = option(
@@ -101,6 +102,9 @@ class FormatOptions(EncryptionOptions):
     def __post_init__(self) -> None:
         """Raise ConfigError for an option of another format than ``format``, and for two options that conflict."""
         self.check_encryption()
+        self.check_framing()
+        if self.framing is not None and self.format is None and not self.from_registry:
+            raise ConfigError("option 'framing' requires option 'format': for data that stays raw, set format=bytes")
         if self.encrypted_fields is not None and self.format is None and not self.from_registry:
             raise ConfigError("option 'encrypted_fields' requires option 'format': raw events have no fields")
         for each in fields(self):
@@ -160,7 +164,11 @@ class FormatOptions(EncryptionOptions):
                 raise ConfigError(f"format {declared.name!r} requires option {each.name!r}: {doc}")
         if wanted is not None and declared.needs_columns:
             arguments["arrow_type"] = wanted
-        return self.encrypted(serializer_for(declared.name, **arguments), wanted)
+        return self.complete(serializer_for(declared.name, **arguments), wanted)
+
+    def complete(self, serializer: Serializer[Any], wanted: pa.DataType | None = None) -> Serializer[Any]:
+        """Return the serializer with the encryption and the framing of the options; see :meth:`encrypted`."""
+        return self.framed(self.encrypted(serializer, wanted))
 
     def column_serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
         """Return the serializer that knows the columns of the events.
@@ -252,6 +260,18 @@ class RegistryOptions(FormatOptions):
         " node, for example for encrypted events of Java",
         codec_names,
     )
+    key_service: str | None = registry_option(
+        None,
+        "service that unwraps the keys of fields that rules of a Confluent registry encrypt: `package.module:name` of "
+        "a `KeyService`, importable on every node (default: the service that the registry names). See "
+        "docs/serialization/confluent-and-apicurio.md",
+    )
+    subject_strategy: str = registry_option(
+        "topic",
+        "subjects of a Confluent or Apicurio registry: `topic` is the group, `record` the name of the type, "
+        "`topic_record` the group, `-` and that name. The last two require `registry_type` or a schema",
+        choice("topic", "record", "topic_record"),
+    )
     registry_username: str | None = registry_option(
         None, "user name. Without it, credentials come from the environment"
     )
@@ -321,6 +341,10 @@ class RegistryOptions(FormatOptions):
                 "http://localhost:9092, or PRAVEGA_REGISTRY_URI for the driver"
             )
         return found
+
+    def registry_contract(self) -> dict[str, Any]:
+        """Return the settings of a serializer for the contract of a foreign registry."""
+        return {"key_service": self.key_service, "subject_strategy": self.subject_strategy}
 
     def given_schema(self, *, reading: bool) -> tuple[Any, str | None] | None:
         """Return the schema in the options, and the name of its type if the schema lacks it.
@@ -484,6 +508,10 @@ class CommonOptions(ConnectionOptions, RegistryOptions):
         super().__post_init__()
         if self.envelope is not None and self.format is None and not self.from_registry:
             raise ConfigError("option 'envelope' requires option 'format': for data that stays raw, set format=bytes")
+
+    def complete(self, serializer: Serializer[Any], wanted: pa.DataType | None = None) -> Serializer[Any]:
+        """Return the serializer with encryption, and with the framing unless that is around an envelope."""
+        return self.encrypted(serializer, wanted) if self.envelope is not None else super().complete(serializer, wanted)
 
     _NO_STREAM: ClassVar[str] = "no stream is set: set option 'stream', or load('scope/stream')"
 

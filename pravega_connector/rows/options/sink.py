@@ -139,6 +139,9 @@ class SinkOptions(CommonOptions):
         flag,
         operator=True,
     )
+    normalize: bool = registry_option(
+        False, "a Confluent or Apicurio registry normalizes schemas before it compares them", flag
+    )
     max_event_size: int = option(
         MAX_EVENT_SIZE,
         "largest event in bytes. Java and Rust clients write 8 MiB at most",
@@ -171,6 +174,11 @@ class SinkOptions(CommonOptions):
     default_retention_size_bytes: int | None = option(
         None, "created streams keep this many bytes", number(1, _MAX_LONG)
     )
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a framing without its id."""
+        super().__post_init__()
+        self.check_framing(writing=True)
 
     _NO_STREAM: ClassVar[str] = (
         "no stream is set: set option 'stream', or save('scope/stream'), or add a column 'target_stream' with the "

@@ -11,6 +11,7 @@ import pytest
 from pravega_connector.errors import ConfigError, UnknownOptionError
 from pravega_connector.rows.options import FormatOptions, known_names, parse_options
 from pravega_connector.rows.options.encryption import EncryptionOptions
+from pravega_connector.rows.options.framing import FramingOptions
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.rows.pickled import Pickled
@@ -27,7 +28,7 @@ def made(**options: str) -> FormatOptions:
 
 
 def test_every_option_belongs_to_a_format_and_every_format_can_be_chosen():
-    shared = {"format", *EncryptionOptions.__dataclass_fields__}
+    shared = {"format", *EncryptionOptions.__dataclass_fields__, *FramingOptions.__dataclass_fields__}
     named = {each.metadata["format"] for each in FormatOptions.__dataclass_fields__.values() if each.name not in shared}
     assert named <= set(formats())
     assert {made(format=name.upper()).format for name in formats()} == set(formats())
