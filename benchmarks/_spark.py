@@ -33,7 +33,7 @@ from pravega_connector.client import EventWriter, PravegaClient
 from pravega_connector.local import LocalSchemaRegistry
 from pravega_connector.wire import StreamName
 
-__all__ = ["SparkPlan", "run_spark"]
+__all__ = ["SparkPlan", "run_spark", "write_parquet"]
 
 _SIZE: Final = 100  # of the written events
 _SCALA: Final = "Scala connector"
@@ -258,19 +258,7 @@ class _Suite:
         return answer
 
     def _parquet(self, events: int) -> str:
-        """Return the folder with the rows to write: ten digits and filler, 4096 routing keys."""
-        folder = self._scratch() / f"events-{events}.parquet"
-        if not folder.exists():
-            folder.mkdir()
-            filler = pa.scalar("y" * (_SIZE - 10))
-            for file, rows in enumerate(np.array_split(np.arange(events), _FILES)):
-                ids = pa.compute.utf8_lpad(pa.array(rows).cast(pa.string()), width=10, padding="0")
-                columns = {
-                    "routing_key": pa.array(rows % KEYS).cast(pa.string()),
-                    "event": pa.compute.binary_join_element_wise(ids, filler, "").cast(pa.binary()),
-                }
-                pq.write_table(pa.table(columns), folder / f"part-{file}.parquet")
-        return str(folder)
+        return write_parquet(self._scratch() / f"events-{events}.parquet", events)
 
     # ---- micro-batches -----------------------------------------------------------------------------------------------
 
@@ -499,6 +487,21 @@ class _Suite:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+
+def write_parquet(folder: Path, events: int) -> str:
+    """Write the rows of a write benchmark into a new folder, unless it exists: ten digits and filler, 4096 keys."""
+    if not folder.exists():
+        folder.mkdir()
+        filler = pa.scalar("y" * (_SIZE - 10))
+        for file, rows in enumerate(np.array_split(np.arange(events), _FILES)):
+            ids = pa.compute.utf8_lpad(pa.array(rows).cast(pa.string()), width=10, padding="0")
+            columns = {
+                "routing_key": pa.array(rows % KEYS).cast(pa.string()),
+                "event": pa.compute.binary_join_element_wise(ids, filler, "").cast(pa.binary()),
+            }
+            pq.write_table(pa.table(columns), folder / f"part-{file}.parquet")
+    return str(folder)
 
 
 def _write_feed(writer: EventWriter[bytes], number: int) -> None:

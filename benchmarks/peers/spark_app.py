@@ -1,6 +1,7 @@
-"""Warm Spark application that reads and writes with one connector: ours, the Scala one in a jar, or none.
+"""Warm Spark application that reads and writes with one connector: ours (its format, or its functions), or others.
 
-It runs with the Python and PySpark of each side, so it imports nothing else, except for ``format("nothing")``.
+The others are the Scala connector in a jar, and one that does nothing. The application runs with the Python and PySpark
+of each side, so it imports nothing else, except for ``format("nothing")`` and our functions.
 """
 
 from __future__ import annotations
@@ -144,6 +145,10 @@ class Application:
     def _frame(
         self, options: dict[str, str], decode: dict[str, Any] | None = None, columns: str | None = None
     ) -> DataFrame:
+        if self._connector == "functions":
+            from pyspark_pravega import read  # noqa: PLC0415  # some sides' Python lacks it
+
+            return read(self.spark, **_with_path(options))
         reader = self.spark.read.format(self._connector).options(**options)
         frame = (reader if columns is None or decode is not None else reader.schema(columns)).load()
         if decode is None:
@@ -181,6 +186,12 @@ class Application:
         The write is a batch or a query. A batch may write to several streams.
         """
         frame = _with_targets(self.spark.read.parquet(parquet), targets)
+        if self._connector == "functions":
+            from pyspark_pravega import write  # noqa: PLC0415  # some sides' Python lacks it
+
+            start = time.perf_counter()
+            write(frame, **_with_path(options))
+            return {"seconds": time.perf_counter() - start, "events": events}
         if not stream:
             start = time.perf_counter()
             frame.write.format(self._connector).options(**options).mode("append").save()
@@ -270,6 +281,13 @@ class Application:
         return query
 
 
+def _with_path(options: dict[str, str]) -> dict[str, str]:
+    """Return options for our functions, which have the stream and its scope as one argument."""
+    return {name: value for name, value in options.items() if name != "scope"} | {
+        "stream": f"{options['scope']}/{options['stream']}"
+    }
+
+
 def _with_targets(frame: DataFrame, targets: Sequence[str]) -> DataFrame:
     """Return the rows with the stream of each, by its routing key."""
     if not targets:
@@ -338,7 +356,7 @@ if __name__ == "__main__":
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.pop("SPARK_HOME", None)
     parser = argparse.ArgumentParser()
-    parser.add_argument("connector", choices=["pravega", "nothing"], help="name of its format")
+    parser.add_argument("connector", choices=["pravega", "functions", "nothing"], help="its format, or read and write")
     parser.add_argument("--memory", required=True, help="heap of its JVM")
     parser.add_argument("--jars")
     parser.add_argument("--configure", action="store_true", help="start the session with pyspark_pravega.configure")

@@ -1,7 +1,7 @@
 """Let processes fail on purpose, and count the events that readers receive afterwards.
 
-TABLE is a subject: sink, ingest, mirror, groups, tables, cluster, standalone or peer. SCENARIO is a name, or the
-beginning of one. Without a SCENARIO, all scenarios of the table are played.
+TABLE is a subject: sink, versions, ingest, mirror, groups, tables, cluster, standalone or peer. SCENARIO is a name, or
+the beginning of one. Without a SCENARIO, all scenarios of the table are played.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.faults.harness import Table, play_all
 from tests.faults.processes import ROOT
 from tests.faults.record import Record, write_into
 
-_TABLES: Final = ("sink", "ingest", "mirror", "groups", "tables", "cluster", "standalone", "peer")
+_TABLES: Final = ("sink", "versions", "ingest", "mirror", "groups", "tables", "cluster", "standalone", "peer")
 _PATH: Final = click.Path(path_type=Path)
 
 

@@ -1,4 +1,7 @@
-"""Jobs that write in ``foreachBatch``, and by the JVM, killed at random: no row is lost or repeated."""
+"""Jobs that write in ``foreachBatch``, with the sink, and by the JVM, killed at random: no row is lost or repeated.
+
+The environment variable ``KILLS`` sets another number of kills: ``KILLS=10 ./run test-spark 4.0 -k random_kills``.
+"""
 
 import os
 import random
@@ -14,11 +17,13 @@ import pytest
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
+from pravega_connector.spark.versions import HAS_JVM_WRITER, VERSION
 from pravega_connector.wire import StreamName
 from tests.conftest import StartProcess
 from tools import jvm
 
-KILLS, FILES, LINES = 3, 60, 25
+KILLS = int(os.environ.get("KILLS", "3"))
+FILES, LINES = 12 * KILLS, 25
 #: Arguments: the controller, the target stream, and a folder with the source and the checkpoint.
 PROGRAM = """
 import sys
@@ -36,46 +41,54 @@ lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(fol
 query = lines.selectExpr("value AS event", "value AS routing_key").writeStream.foreachBatch(save)
 query.option("checkpointLocation", folder + "/checkpoint").trigger(availableNow=True).start().awaitTermination()
 """
-#: The same by the writer inside the JVM.
-BY_THE_JVM = """
+#: The same by the sink, with the writer of the last argument.
+SINK = """
 import sys
 from pyspark.sql import SparkSession
 from pyspark_pravega import configure
 
-controller, target, folder = sys.argv[1:]
+controller, target, folder, raw_writer = sys.argv[1:]
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 spark = configure(builder.config("spark.log.level", "ERROR").config("spark.ui.showConsoleProgress", "false"))
 lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(folder + "/source").repartition(2)
 query = lines.selectExpr("value AS event", "value AS routing_key").writeStream.format("pravega")
-query = query.options(controller=controller, raw_writer="jvm", checkpointLocation=folder + "/checkpoint")
+query = query.options(controller=controller, raw_writer=raw_writer, checkpointLocation=folder + "/checkpoint")
 query.trigger(availableNow=True).start(target).awaitTermination()
 """
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3000)
-@pytest.mark.parametrize("program", [pytest.param(PROGRAM, id="foreachBatch"), pytest.param(BY_THE_JVM, id="jvm")])
+@pytest.mark.timeout(2000 + 300 * KILLS)
+@pytest.mark.parametrize(
+    "raw_writer",
+    [
+        pytest.param(None, id="foreachBatch"),
+        pytest.param("python", marks=pytest.mark.skipif(VERSION < (4, 0), reason="no Python sink in this Spark")),
+        pytest.param("jvm", marks=pytest.mark.skipif(not HAS_JVM_WRITER, reason="no JVM writer for this Spark")),
+    ],
+)
 def test_random_kills_lose_and_repeat_nothing(
     client: PravegaClient,
     config: PravegaConfig,
     stream_name: StreamName,
     start_process: StartProcess,
     tmp_path: Path,
-    program: str,
+    raw_writer: str | None,
 ) -> None:
     source, commits = tmp_path / "source", tmp_path / "checkpoint" / "commits"
     source.mkdir()
     for file in range(FILES):
         (source / str(file)).write_text("\n".join(str(file * LINES + line) for line in range(LINES)))
     client.create_stream(stream_name, 2)
-    if program == BY_THE_JVM:
+    if raw_writer == "jvm":
         assert jvm.main() == 0, "the JVM writer needs a JDK"
 
     def committed() -> int:
         return sum(each.name.isdigit() for each in commits.glob("*")) if commits.exists() else 0
 
     def start() -> subprocess.Popen[Any]:
-        command = ["-c", program, config.controller, stream_name, tmp_path]
+        program = ["-c", PROGRAM] if raw_writer is None else ["-c", SINK]
+        command = [*program, config.controller, stream_name, tmp_path, *filter(None, [raw_writer])]
         return start_process(command, {"PYSPARK_PYTHON": sys.executable}, start_new_session=True)
 
     chance = random.Random(seed := random.randrange(10**6))
@@ -88,7 +101,7 @@ def test_random_kills_lose_and_repeat_nothing(
         assert job.poll() is None, f"there are too few files for {KILLS} kills"
         os.killpg(job.pid, signal.SIGKILL)  # the driver, its JVM and its workers
         job.wait(timeout=60)
-    assert start().wait(timeout=600) == 0
+    assert start().wait(timeout=600 + 100 * KILLS) == 0, f"seed {seed}"
     found = Counter(int(bytes(event)) for event in client.read(stream_name))
     lost = set(range(FILES * LINES)) - found.keys()
     repeated = [number for number, count in found.items() if count > 1]
