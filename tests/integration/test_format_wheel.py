@@ -84,6 +84,9 @@ def test_the_page_runs_with_the_package(page: str, follower: pages.Follower, kno
         {"id": 3, "item": "milk"},
     ]
     assert "set format=messagepack" in shown[1]
+    with PravegaClient(follower.controller) as client:  # the events of the client, of write and of ingest
+        assert [value["id"] for value in client.read("plug/orders", "messagepack")] == [1, 2, 3]
+    assert pq.read_table(follower.folder / "orders.parquet")["item"].to_pylist() == ["tea", "coffee", "milk"]
 
 
 def test_export_with_columns(client: PravegaClient, scope: str, tmp_path: Path, known: Path):

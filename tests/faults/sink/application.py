@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
 
+from pravega_connector.spark.functions import from_pravega
 from pravega_connector.spark.jvm.session import use_jvm_reader
 
 # The number of an event, without the transaction id that the fault module appends.
@@ -43,6 +45,8 @@ def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
     options["min_partitions"] = "3"  # the few rows of a batch would share a task, and faults are for one of several
     options |= spec.get("client_options", {})
     events = spark.readStream.format("pravega").options(**options).load(spec["source"])
+    if spec.get("reads_target"):
+        events = decrypted(events, spec)
     # Leading zeros keep the number, and make an event that no replay repeats.
     zeros = "repeat('0', CAST(rand() * 1000 AS INT))" if spec.get("random") else "''"
     columns = [
@@ -52,6 +56,8 @@ def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
     if targets := spec.get("targets"):
         names = ", ".join(f"'{target}'" for target in targets)
         columns.append(f"element_at(array({names}), CAST({NUMBER} AS INT) % {len(targets)} + 1) AS target_stream")
+    if spec.get("encryption"):
+        columns.append("'plain' AS kind")  # several columns are a record
     events = events.selectExpr(*columns)
     if spec.get("pause_ms"):
         # A task must last long enough to be killed in the middle.
@@ -59,11 +65,20 @@ def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
     return events.repartition(spec["repartition"], "routing_key") if spec.get("repartition") else events
 
 
+def decrypted(events: DataFrame, spec: dict[str, Any]) -> DataFrame:
+    """Return the numbers in events that an earlier query wrote."""
+    if not (options := spec["encryption"]):
+        return events
+    given = {name: value for name, value in options.items() if name != "format"}
+    event = f"CAST({NUMBER} AS BINARY)"
+    return events.select(from_pravega(expr(event), options["format"], "event STRING", **given)["event"].alias("event"))
+
+
 def start(spark: SparkSession, spec: dict[str, Any]) -> Any:
     lease = round(spec["lease"] * 1000)
     options = {"controller": spec["controller"], "transaction_timeout_ms": str(lease)}
     options["commit_timeout_ms"] = str(lease * 9 // 10)
-    options |= spec.get("client_options", {}) | spec.get("sink_options", {})
+    options |= spec.get("client_options", {}) | spec.get("encryption", {}) | spec.get("sink_options", {})
     writer = frame(spark, spec).writeStream.option("checkpointLocation", spec["checkpoint"]).trigger(availableNow=True)
     if spec.get("targets"):
         return writer.format("pravega").options(**options).start()

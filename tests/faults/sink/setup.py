@@ -45,6 +45,8 @@ class SinkScenario(Scenario):
 @dataclass(frozen=True)
 class SinkSettings:
     rows: int = 900
+    encrypted: int = 0
+    """1: a field of the target's events is encrypted."""
 
 
 class SinkSetup(Setup):
@@ -63,7 +65,8 @@ class SinkSetup(Setup):
 
     def trial(self, scenario: SinkScenario) -> Trial:
         folder = self.new_folder(scenario.name)
-        return Trial(self.config, self.client, self.source, folder, scenario.lease, self.cluster)
+        encrypted = bool(self.settings.encrypted)
+        return Trial(self.config, self.client, self.source, folder, scenario.lease, self.cluster, encrypted=encrypted)
 
     def play(self, scenario: SinkScenario, verdict: Verdict) -> None:
         with self.trial(scenario) as trial:
@@ -82,13 +85,15 @@ class SinkSetup(Setup):
         by_java = {target: [bytes(event.payload) for event in self.java.read(target)] for target in trial.followers}
         followed_by = {target: trial.followers[target].seen(len(events)) for target, events in by_java.items()}
         for readers in (by_java, followed_by):
-            if misplaced := sum(trial.misplaced(target, map(_number, events)) for target, events in readers.items()):
+            if misplaced := sum(
+                trial.misplaced(target, map(trial.number, events)) for target, events in readers.items()
+            ):
                 verdict.failures.append(f"{misplaced} events are in another stream")
         found, followed = (list(chain.from_iterable(events.values())) for events in (by_java, followed_by))
         sources = [source.numbers for source in trial.sources]
         # Java's batch client reads segments side by side, without an order.
-        verdict.counts["Java"] = count(map(_number, found), sources, ordered=False)
-        verdict.counts["follower"] = count(map(_number, followed), sources)
+        verdict.counts["Java"] = count(map(trial.number, found), sources, ordered=False)
+        verdict.counts["follower"] = count(map(trial.number, followed), sources)
         for counts in verdict.counts.values():
             counts["lost"] -= trial.reported
         statuses = trial.statuses()
@@ -125,10 +130,6 @@ class SinkSetup(Setup):
         if left and not trial.leaves_orphans:
             verdict.failures.append(f"{left} transactions left open")
         return True
-
-
-def _number(event: bytes) -> int:
-    return int(event.partition(b"|")[0])
 
 
 def _transaction(event: bytes) -> uuid.UUID:

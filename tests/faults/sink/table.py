@@ -268,7 +268,7 @@ def _chained(trial: Trial) -> None:
     """Source, Spark, a stream, Spark, the target: each half is killed once."""
     middle = trial.new_stream("middle")
     first: dict[str, Any] = {"target": str(middle), "checkpoint": str(trial.folder / "checkpoint-first")}
-    second: dict[str, Any] = {"source": str(middle)}
+    second: dict[str, Any] = {"source": str(middle), "reads_target": True}
     trial.start(_AFTER_PILOT, **first).is_killed()
     (trial.folder / "fired").rename(trial.folder / "fired-first")
     trial.start(_driver("after one commit", nth=2, batch=0), **second).is_killed()

@@ -14,6 +14,7 @@ from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName, T
 from pravega_connector.config import PravegaConfig
 from pravega_connector.exactly_once.batch_commit import ledger_name
 from pravega_connector.local.cluster import Cluster
+from pravega_serde import DataKeys, Encrypted, JsonSerializer, LocalKeys
 from tests.faults.processes import ROOT, Process, await_that, kill_server
 from tests.faults.streams import KEYS, Follower, Source
 
@@ -77,6 +78,21 @@ class Job(Process):
         return self
 
 
+def _encryption(folder: Path) -> tuple[dict[str, str], Encrypted]:
+    """Return options with new keys, and the serializer that reads the events."""
+    service, keys, stream = str(folder / "local-keys.json"), folder / "data-keys.json", "faults/target"
+    LocalKeys.generate("main").save(service)
+    DataKeys.create(service, "main").save(keys)
+    options = {
+        "format": "json",
+        "encrypted_fields": "event",
+        "encryption_keys": str(keys),
+        "encryption_key_service": service,
+        "encryption_stream": stream,
+    }
+    return options, Encrypted(JsonSerializer(), ["event"], DataKeys.load(keys, service), stream=stream)
+
+
 class Trial:
     """Target streams with followers, a checkpoint, and applications that copy sources to them. Context manager.
 
@@ -91,9 +107,13 @@ class Trial:
         folder: Path,
         lease: float,
         cluster: Cluster | None = None,
+        *,
+        encrypted: bool = False,
     ) -> None:
+        """``encrypted``: the events of the target are JSON, and the field with their number is encrypted."""
         self.config, self.client, self.source, self.folder, self.lease = config, client, source, folder, lease
         self.cluster = cluster
+        self._encryption, self._serializer = _encryption(folder) if encrypted else ({}, None)
         self.target = self.new_stream("target")
         self.followers = {self.target: Follower(config, self.target)}
         self.ledger = ledger_name(self.target)
@@ -130,6 +150,11 @@ class Trial:
         options = {"ledger": str(self.ledger)}
         return {"source": str(source.stream), "targets": [str(target) for target in targets], "sink_options": options}
 
+    def number(self, event: bytes) -> int:
+        """Return the number in an event of a target."""
+        data = event.partition(b"|")[0]
+        return int(data if self._serializer is None else self._serializer.deserialize(data)["event"])
+
     def misplaced(self, target: StreamName, numbers: Iterable[int]) -> int:
         """Return how many numbers of a target belong to another one."""
         found = [(source, n) for n in numbers for source in self.spread if n in source.numbers]
@@ -153,6 +178,7 @@ class Trial:
             "rows_per_batch": -(-len(self.source.numbers) // 3),
             "keys": KEYS,
             "lease": self.lease,
+            "encryption": self._encryption,
         }
         run = str(len(self.jobs) + 1)
         if environment is None:
