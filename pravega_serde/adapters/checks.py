@@ -182,7 +182,9 @@ class _Events:
         """Return True if pydantic may read a value of an enum as one of another type."""
         values = kind if self._by_pydantic and has_values(kind) and not _is_enum(other) else ()
         kinds = {type(each.value) for each in values}
-        return any(self._same(each, other) or {each, other} <= _NUMBERS for each in kinds)
+        return any(self._same(each, other) or {each, other} <= _NUMBERS for each in kinds) or any(
+            self._is_equal(each.value, other) for each in values
+        )
 
     def _are_texts(self, one: Any, other: Any) -> bool:
         if self._is_text(one) and self._is_text(other):

@@ -24,6 +24,7 @@ _CHANGING: Final = {
     "CEL_FIELD": re.compile(r"\bnow\b"),
     "JSONATA": re.compile(r"\$(now|millis|random|shuffle|eval)\b"),
 }
+_limit_lock: Final = threading.Lock()
 _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 
 
@@ -94,11 +95,12 @@ def _required(module: str, package: str, rule: Rule) -> ModuleType:
 @contextmanager
 def _same_recursion_limit() -> Iterator[None]:
     """Restore the recursion limit of the process: both packages raise it, and then a deep event can end the process."""
-    limit = sys.getrecursionlimit()
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
+    with _limit_lock:  # or another thread would restore a raised limit
+        limit = sys.getrecursionlimit()
+        try:
+            yield
+        finally:
+            sys.setrecursionlimit(limit)
 
 
 def _program(celpy: ModuleType, rule: Rule, expression: str, functions: Mapping[str, Callable[..., Any]]) -> Any:

@@ -214,7 +214,9 @@ def test_a_union_is_refused_in_the_formats_whose_events_do_not_tell_its_types(ki
             typed(FORMATS[name](objects), objects)
 
 
-@pytest.mark.parametrize("kind", [Numbered | int, Decimal | Numbered, Literal[1] | bool, Literal[2] | float], ids=str)
+@pytest.mark.parametrize(
+    "kind", [Numbered | int, Decimal | Numbered, bool | Numbered, Literal[1] | bool, Literal[2] | float], ids=str
+)
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_a_union_that_pydantic_reads_as_an_equal_number_is_refused(kind: Any, format_name: str) -> None:
     holder = model("Holder", item=kind)

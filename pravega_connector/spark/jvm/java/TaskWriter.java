@@ -3,6 +3,8 @@ package pravegaserde.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.io.UncheckedIOException;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -299,6 +301,7 @@ final class TaskWriter implements DataWriter<InternalRow> {
   /** Let Python make all rows durable, those that were sent and those that were not. Go on with its segments. */
   private void takeOver(IOException error) {
     closeLinks();
+    checkTask(); // a killed task has lost its connections by its interrupt
     for (Segment each : segments) {
       if (each.filling != null) {
         each.filling.last = each.number += each.filling.count;
@@ -319,6 +322,14 @@ final class TaskWriter implements DataWriter<InternalRow> {
     ObjectNode request = request("write_take_over").put("segment", asked.place.get("id").asLong());
     request.put("fails", ++takeOvers > TAKE_OVERS);
     open(support.ask(request.put("text", error.getMessage() == null ? error.toString() : error.getMessage())));
+  }
+
+  private static void checkTask() {
+    try {
+      StoreLink.checkTask();
+    } catch (InterruptedIOException error) {
+      throw new UncheckedIOException(error);
+    }
   }
 
   private static String encoded(byte[] data, int from, int size) {
