@@ -28,6 +28,7 @@ from tests.support.spark_home import spark_home
 from tests.support.suites import files_on_kit
 
 _TESTS = Path(__file__).parent
+_RECURSION_LIMIT = sys.getrecursionlimit()
 # Hypothesis deadlines are useless on a machine with other work. pytest's timeout ends a test that hangs.
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # for ./run test; the default is 100
@@ -154,6 +155,12 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Name a failed test at once, because a run that is ended from outside prints no summary."""
     if report.failed and not os.environ.get("PYTEST_XDIST_WORKER"):
         print(f"\n{report.nodeid} failed in its {report.when}: {report.longreprtext.strip().splitlines()[-1]}")
+
+
+@pytest.fixture(autouse=True)
+def recursion_limit() -> None:
+    """Begin with the usual limit: some packages raise the limit of the process."""
+    sys.setrecursionlimit(_RECURSION_LIMIT)
 
 
 @pytest.fixture(scope="session")

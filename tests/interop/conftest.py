@@ -1,6 +1,5 @@
 """The other clients, and ours, against the shared server."""
 
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -12,14 +11,6 @@ from pravega_connector.testing import InProcessPravega
 from tests.interop._java import JavaPeer
 from tests.interop._rust import RustPeer, rust_python
 from tests.support.spark_session import spark_session
-
-
-@pytest.fixture(autouse=True)
-def recursion_limit() -> Iterator[None]:
-    """Restore the recursion limit, which Confluent's client raises for expressions."""
-    limit = sys.getrecursionlimit()
-    yield
-    sys.setrecursionlimit(limit)
 
 
 @pytest.fixture
