@@ -6,6 +6,7 @@ it raises UnsupportedModeError.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
@@ -126,10 +127,11 @@ def register_source(session: SparkSession, source: type[DataSource]) -> None:
     Spark 4.0 does not replace such a source, so it forgets it first, in the whole application. Raises
     UnsupportedModeError if the session has used it before, and with Spark Connect on 4.0.
     """
-    if VERSION < (4, 1):
-        _forget_found(session, source.name())
+    register = session.dataSource.register
+    if VERSION < (4, 1) and hasattr(session, "_jsparkSession"):
+        register = partial(_register, session)
     try:
-        session.dataSource.register(source)
+        register(source)
     except AnalysisException as error:
         if VERSION >= (4, 1) or "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise
@@ -139,14 +141,18 @@ def register_source(session: SparkSession, source: type[DataSource]) -> None:
         ) from None
 
 
-def _forget_found(session: SparkSession, name: str) -> None:
-    if not hasattr(session, "_jsparkSession"):
-        return
-    jvm = session.sparkContext._jvm
-    manager = getattr(getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceManager$"), "MODULE$")
+def _register(session: SparkSession, source: type[DataSource]) -> None:
+    """Register a data source as Spark does, but also if the active session or a jar has one of its name."""
+    from pyspark.sql.udf import _wrap_function  # noqa: PLC0415 - only 4.0 needs it
+
+    context = session.sparkContext
+    classes = context._jvm.org.apache.spark.sql.execution.datasources
+    found = getattr(getattr(classes, "DataSourceManager$"), "MODULE$")
     # Spark starts a process to look for sources once, and each session takes the result with its first look-up.
-    found = getattr(manager, _FOUND_SOURCES)()
-    getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Option.apply(found.removed(name)))
+    others = getattr(found, _FOUND_SOURCES)().removed(source.name())
+    getattr(found, "dataSourceBuilders_$eq")(context._jvm.scala.Option.apply(others))
+    made = classes.v2.python.UserDefinedPythonDataSource(_wrap_function(context, source))
+    session._jsparkSession.sessionState().dataSourceManager().registerDataSource(source.name(), made)
 
 
 def available_now_base() -> type:

@@ -15,7 +15,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.fork_server.session import UnavailableError, register
 from pravega_connector.spark.jvm.session import JAR, leave_to_python, use_jvm_reader, use_local_checkpoint_files
-from pravega_connector.spark.versions import HAS_ADMISSION, HAS_JVM_WRITER, HAS_REAL_TIME, VERSION
+from pravega_connector.spark.versions import HAS_ADMISSION, HAS_JVM_WRITER, HAS_REAL_TIME, VERSION, register_source
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import Case, cases
 from tests.support.spark_session import spark_session
@@ -125,6 +125,12 @@ def choose_reader(pytestconfig: pytest.Config) -> Callable[[SparkSession], None]
     return choose
 
 
+def _register(session: SparkSession) -> None:
+    """Register the format where ``configure`` of another session lets Spark forget the source that it found."""
+    if (4, 0) <= VERSION < (4, 1):
+        register_source(session, PravegaDataSource)
+
+
 @pytest.fixture(scope="session")
 def spark(
     tmp_path_factory: pytest.TempPathFactory,
@@ -132,6 +138,7 @@ def spark(
     choose_reader: Callable[[SparkSession], None],
 ) -> Iterator[SparkSession]:
     session = spark_session(tmp_path_factory.mktemp("warehouse"))
+    _register(session)
     choose_processes(session)
     choose_reader(session)
     yield session
@@ -158,6 +165,7 @@ def jvm_session(spark: SparkSession, choose_processes: Callable[[SparkSession], 
     """A session with the JVM reader; other sessions of the application keep the Python reader."""
     assert jvm.main() == 0, "the tests need a JDK"
     own = spark.newSession()
+    _register(own)
     choose_processes(own)
     assert use_jvm_reader(own), f"{JAR} is not usable"
     if VERSION < (4, 0):  # a read does not make its session the active one
