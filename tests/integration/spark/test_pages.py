@@ -9,8 +9,8 @@ from pyspark.sql.streaming import StreamingQueryListener
 from pravega_connector.spark.versions import VERSION
 from tests.support import pages
 
-#: Pages that a new user follows. All others are ``long``.
-FIRST = ("README.md", "docs/get-started/quick-start.md", "docs/spark/read-and-write.md")
+#: Pages that a new user follows, and the one about other versions. They run on each version; all others are ``long``.
+FIRST = ("README.md", "docs/get-started/quick-start.md", "docs/spark/read-and-write.md", "docs/spark/versions.md")
 #: The page whose examples are for Spark 3.5: ``./run test-spark 3.5`` runs it.
 OF_SPARK_3 = "docs/spark/spark-3.5.md"
 
@@ -19,7 +19,7 @@ OF_SPARK_3 = "docs/spark/spark-3.5.md"
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=() if page in FIRST else pytest.mark.long)
+        pytest.param(page, marks=pytest.mark.each_spark if page in (*FIRST, OF_SPARK_3) else pytest.mark.long)
         for page in pages.run_by(pages.WITH_SPARK)
         if page != OF_SPARK_3 or VERSION < (4, 0)
     ],
