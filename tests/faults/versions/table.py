@@ -55,7 +55,10 @@ class Query(Trial):
     def copies(self, python: str, *, by_jvm: bool = False) -> None:
         """Let a version copy all that is in the source."""
         self.versions.append(self.run(python, by_jvm=by_jvm).succeeds().result["spark"])
-        self.proofs.append(f"continued by {self.versions[-1]}")
+        if self.proofs and self.proofs[-1].startswith("continued by"):
+            self.proofs[-1] += f", {self.versions[-1]}"
+        else:
+            self.proofs.append(f"continued by {self.versions[-1]}")
 
     def grow(self) -> None:
         """Scale the source, from three segments to four or back, and add events."""
