@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor
 from confluent_kafka.schema_registry.rules.cel.cel_field_executor import CelFieldExecutor
 from confluent_kafka.schema_registry.rules.encryption.encrypt_executor import FieldEncryptionExecutor
 from confluent_kafka.schema_registry.rules.encryption.localkms.local_driver import LocalKmsDriver
+from confluent_kafka.schema_registry.rules.jsonata.jsonata_executor import JsonataExecutor
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
@@ -113,10 +113,6 @@ def text_of(format: str, version: int) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def executors() -> Iterator[None]:
-    limit = sys.getrecursionlimit()
-    from confluent_kafka.schema_registry.rules.jsonata.jsonata_executor import JsonataExecutor
-
-    sys.setrecursionlimit(limit)
     LocalKmsDriver.register()
     made = [FieldEncryptionExecutor(), CelExecutor(), CelFieldExecutor(), JsonataExecutor()]
     for each in made:
