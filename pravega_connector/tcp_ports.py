@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 import socket
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from pravega_connector.errors import ConfigError, LocalServerError
 
-# Below the ports that Linux (32768) and macOS (49152) use for outgoing connections. Such a connection could take a port
-# after it was found free, and before the server listens on it.
+# Below the ports that Linux (32768) and macOS (49152) give to outgoing connections, and to servers that ask for any.
+# Such a connection could take a port after it was found free, and before the server listens on it. And a client that
+# still asks a stopped server would reach the program that has been given the port since.
 _RANGE: Final = range(10_000, 30_000)
+_TRIES: Final = 1_000
+_Server = TypeVar("_Server")
 
 
 def check_port_number(port: object) -> None:
@@ -32,16 +36,33 @@ def check_port(port: int) -> None:
 def free_ports(count: int) -> list[int]:
     """Return ``count`` different ports that are free on all interfaces.
 
-    Another process may take one before you use it, so be ready to call this again.
+    Another process may take one before you use it, so be ready to call this again. Raises LocalServerError if so many
+    are not found.
     """
     found: list[int] = []
     # Random, independent of the program's seed: two processes at once rarely try the same ports.
-    for port in random.SystemRandom().sample(_RANGE, len(_RANGE)):
+    for port in random.Random().sample(_RANGE, _TRIES):
         if len(found) == count:
-            break
+            return found
         if is_free(port):
             found.append(port)
-    return found
+    raise LocalServerError(
+        f"found {len(found)} free ports of {count} wanted from {_RANGE.start} to {_RANGE.stop - 1}; stop servers there"
+    )
+
+
+def listen_on_free_port(listen: Callable[[int], _Server]) -> _Server:
+    """Return ``listen(port)`` for a free port.
+
+    It is called with another one if the port has been taken in the meantime. Its other errors pass.
+    """
+    while True:
+        (port,) = free_ports(1)
+        try:
+            return listen(port)
+        except (OSError, RuntimeError):  # RuntimeError: a gRPC server's
+            if is_free(port):
+                raise
 
 
 def is_free(port: int) -> bool:

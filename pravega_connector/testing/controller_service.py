@@ -17,6 +17,7 @@ from pravega_connector.controller.methods import decode_transaction
 from pravega_connector.controller.rpc import grpc
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import ConfigError, InvalidNameError
+from pravega_connector.tcp_ports import listen_on_free_port
 from pravega_connector.testing.controller_state import Cluster, RefusedError, StreamState
 from pravega_connector.wire import SegmentRange, StreamName, TableName
 
@@ -51,7 +52,7 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
             handlers=[self],
             options=[("grpc.so_reuseport", 0)],
         )
-        self.port: int = self._server.add_insecure_port("127.0.0.1:0")
+        self.port: int = listen_on_free_port(lambda port: self._server.add_insecure_port(f"127.0.0.1:{port}"))
         self._server.start()
 
     def close(self) -> None:

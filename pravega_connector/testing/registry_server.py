@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from pravega_connector.errors import LocalServerError
+from pravega_connector.tcp_ports import listen_on_free_port
 from pravega_serde.registry.confluent_memory import (  # noqa: F401 - this module exports them
     ConfluentMemoryRegistry,
     mock_confluent_registry,
@@ -50,7 +51,7 @@ class InProcessRegistry:
         """Start the registry, which is ready on return."""
         if self._server is not None:
             raise LocalServerError(f"this in-process registry is running already, at {self.uri}")
-        self._server = _Server(self.registry, self._accepts)
+        self._server = listen_on_free_port(lambda port: _Server(port, self.registry, self._accepts))
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_POLL_SECONDS,), name="schema-registry", daemon=True
         )
@@ -87,9 +88,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, registry: MemoryRegistry, accepts: Callable[[str | None], bool] | None) -> None:
+    def __init__(self, port: int, registry: MemoryRegistry, accepts: Callable[[str | None], bool] | None) -> None:
         self.registry, self.accepts = registry, accepts
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), _Handler)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from pravega_connector.errors import ProtocolError
+from pravega_connector.tcp_ports import listen_on_free_port
 from pravega_connector.testing.requests import Append, Request, RequestDecoder, frame
 from pravega_connector.testing.segments import ParkedRead, Segment, SupportsReply
 from pravega_connector.testing.table_segments import Table, TableRequest
@@ -190,7 +191,7 @@ class SegmentStore:
         self._rules: list[tuple[type | tuple[type, ...], Rule, int]] = []
         self._sessions: list[Session] = []
         self._threads: set[threading.Thread] = set()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = listen_on_free_port(lambda port: socket.create_server(("127.0.0.1", port)))
         self.endpoint: tuple[str, int] = self._listener.getsockname()
         self._thread = threading.Thread(target=self._accept, name="pravega-segment-store", daemon=True)
         self._thread.start()

@@ -14,6 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.controller.rpc import grpc
+from pravega_connector.tcp_ports import listen_on_free_port
 
 SERVICE = pb.DESCRIPTOR.services_by_name["ControllerService"]
 Step = Message | grpc.StatusCode | Callable[[Any], Message]
@@ -42,11 +43,17 @@ class FakeController(grpc.GenericRpcHandler):
         self.calls: list[Call] = []
         self.details = details
         self._steps: dict[str, deque[Step]] = {}
-        self._server = grpc.server(ThreadPoolExecutor(max_workers=8), handlers=[self])
-        if credentials is None:
-            self.port = self._server.add_insecure_port(f"{host}:0")
-        else:
-            self.port = self._server.add_secure_port(f"{host}:0", credentials)
+        self._server = grpc.server(
+            ThreadPoolExecutor(max_workers=8), handlers=[self], options=[("grpc.so_reuseport", 0)]
+        )
+
+        def listen(port: int) -> int:
+            address = f"{host}:{port}"
+            if credentials is None:
+                return self._server.add_insecure_port(address)
+            return self._server.add_secure_port(address, credentials)
+
+        self.port = listen_on_free_port(listen)
         self._server.start()
 
     @property

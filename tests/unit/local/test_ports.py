@@ -6,10 +6,13 @@ import socket
 
 import pytest
 
-from pravega_connector.errors import ConfigError
+from pravega_connector import tcp_ports
+from pravega_connector.errors import ConfigError, LocalServerError
 from pravega_connector.local.server import ServerOptions
-from pravega_connector.tcp_ports import check_port_number, free_ports, is_free
+from pravega_connector.tcp_ports import check_port_number, free_ports, is_free, listen_on_free_port
+from pravega_connector.testing import InProcessPravega, InProcessRegistry
 
+LOWEST_OF_OUTGOING = 32_768  # Linux
 FAMILIES = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "0.0.0.0")]
 if socket.has_ipv6:
     FAMILIES += [(socket.AF_INET6, "::1")]
@@ -33,6 +36,33 @@ def test_a_port_in_use_on_any_interface_is_not_free(family, address):
 
     # Another process may take a port that has just become free.
     assert any(is_free_afterwards() for _ in range(5))
+
+
+def test_no_program_is_given_the_port_of_a_test_server_that_has_ended():
+    # A client that still asks would speak to that program: Spark 4.0 fails when it hears anything but a Python process.
+    with InProcessPravega() as server, InProcessRegistry() as registry:
+        uris = [server.uri, registry.uri, "tcp://{}:{}".format(*server.store.endpoint)]
+    assert all(int(uri.rpartition(":")[2]) < LOWEST_OF_OUTGOING for uri in uris), uris
+
+
+def test_a_port_that_is_taken_in_the_meantime_is_replaced(monkeypatch):
+    with socket.create_server(("127.0.0.1", free_ports(1)[0])) as thief:
+        taken, other = thief.getsockname()[1], free_ports(1)[0]
+        found = iter([[taken], [other]])
+        monkeypatch.setattr(tcp_ports, "free_ports", lambda count: next(found))
+        with listen_on_free_port(lambda port: socket.create_server(("127.0.0.1", port))) as server:
+            assert server.getsockname()[1] == other
+
+
+def test_an_error_that_is_not_the_port_s_passes():
+    with pytest.raises(OSError, match="no such"):
+        listen_on_free_port(lambda port: (_ for _ in ()).throw(OSError("no such address")))
+
+
+def test_too_few_free_ports_are_an_error(monkeypatch):
+    monkeypatch.setattr(tcp_ports, "is_free", lambda port: False)
+    with pytest.raises(LocalServerError, match="found 0 free ports of 2 wanted from 10000 to 29999"):
+        free_ports(2)
 
 
 @pytest.mark.parametrize("port", [-1, 65536, "9090", None, True, 9090.0])
