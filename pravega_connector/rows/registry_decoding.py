@@ -85,6 +85,13 @@ class _Group:
 
     options: SourceOptions
 
+    def __post_init__(self) -> None:
+        version = self.options.schema_version
+        if version is not None and self.options.given_schema(reading=True) is not None:
+            raise ConfigError("option 'schema_version' is a version in the registry: omit it, or omit the schema")
+        if version and self.registry.kind != "confluent":
+            raise ConfigError("only schemas of a Confluent registry have metadata: set 'schema_version' to 'latest'")
+
     @property
     def registry(self) -> RegistryConfig:
         return self.options.registry_config(self.options.timeout_ms / 1000)
@@ -101,7 +108,8 @@ class _Group:
         return self._latest(None)
 
     def _latest(self, wanted: str | None) -> list[SchemaWithVersion]:
-        return sorted(self.store.latest(wanted), key=lambda each: (each.schema.type, each.version.format))
+        found = self.store.latest(wanted, self.options.schema_version)
+        return sorted(found, key=lambda each: (each.schema.type, each.version.format))
 
     def latest(self) -> list[SchemaWithVersion]:
         """Return the latest schemas of the types that the options select, ordered by type name."""

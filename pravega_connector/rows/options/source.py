@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +48,18 @@ _POSITIONS: Final = (
     "query, or JSON with one of these for each stream, or its segments' offsets: "
     '`{"a/b": "earliest", "a/c": {"0.#epoch.0": 120}, "*": "latest"}`'
 )
+
+
+def _schema_version(name: str, value: str) -> dict[str, str]:
+    """Parse ``latest``, or ``property=value`` pairs separated by commas."""
+    if value.strip().lower() == "latest":
+        return {}
+    pairs = [[part.strip() for part in pair.split("=", 1)] for pair in value.split(",")]
+    if not all(len(pair) == 2 and pair[0] for pair in pairs) or len({pair[0] for pair in pairs}) < len(pairs):
+        raise ConfigError(
+            f"option {name!r} must be latest, or different properties such as major=2,team=sales, not {value!r}"
+        )
+    return dict(pairs)
 
 
 def _columns(name: str, value: str) -> tuple[str, ...]:
@@ -192,6 +205,12 @@ class SourceOptions(CommonOptions):
         "name of the column of malformed records, and with `_error` after it of the column of their errors. "
         "Also `columnNameOfCorruptRecord`, as in Spark",
         alias="columnNameOfCorruptRecord",
+    )
+    schema_version: Mapping[str, str] | None = registry_option(
+        None,
+        "version of the registry's schemas to read as: `latest`, which is the default, or the latest one with these "
+        "properties in its metadata, such as `major=2,team=sales`, in a Confluent registry",
+        _schema_version,
     )
     schema_evolution: str = registry_option(
         "resolve",

@@ -21,7 +21,7 @@ from pravega_connector.rows.options.source import SourceOptions
 # Options that decide which events are malformed, in addition to the options of the format.
 _DECIDING: Final = (
     *("envelope", "unwrap", "group", "also_group", "namespace", "registry_type"),
-    *("schema_evolution", "unknown_encoding_ids"),
+    *("schema_version", "schema_evolution", "unknown_encoding_ids"),
 )
 
 

@@ -17,14 +17,15 @@ from pravega_connector.operations.cli.root import command_line
 from pravega_connector.rows.encoding import encoder_for
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.functions import from_pravega, to_pravega
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import PravegaError, SchemaError, SerdeError
-from pravega_serde.registry import RegistryConfig
+from pravega_serde.registry import RegistryConfig, serializer
 from pravega_serde.registry.subjects import Subjects
 from tests.integration.spark._key_service import NAME as KEY_SERVICE
-from tests.unit.registry._rules import AVRO, VALUE, encrypting, register, served_registry
+from tests.unit.registry._rules import AVRO, VALUE, encrypting, register, rule, served_registry
 
 Place = dict[str, str]
 
@@ -119,6 +120,52 @@ def test_normalize(place):
         for schema in (one, other):
             encode({**options, "json_schema": schema})
         assert len(Subjects(RegistryConfig(uri=place["registry"])).versions(normalize)) == versions
+
+
+def test_a_version_by_its_metadata(spark: SparkSession, client, stream_name, config):
+    old, new = (
+        {"type": "record", "name": "Cup", "fields": [{"name": name, "type": "string"}]} for name in ("tea", "drink")
+    )
+    up = rule("JSONATA", mode="UPGRADE", expr="{'drink': tea}")
+    down = rule("JSONATA", mode="DOWNGRADE", expr="{'tea': drink & '?'}")
+    client.create_stream(stream_name)
+    with served_registry() as (registry, uri):
+        registry.answer("PUT", "/config", {}, b'{"compatibility": "NONE"}')
+        place = {
+            "controller": config.controller,
+            "registry": f"confluent+{uri}",
+            "path": str(stream_name),
+            "group": "s",
+        }
+        for schema, value, more in (
+            (old, {"tea": "green"}, {}),
+            (new, {"drink": "milk"}, {"ruleSet": {"migrationRules": [up, down]}}),
+        ):
+            major = {"metadata": {"properties": {"major": "1" if schema is old else "2"}}}
+            body = {"schema": json.dumps(schema), **major, **more}
+            assert registry.answer("POST", "/subjects/s/versions", {}, json.dumps(body).encode())[0] == 200
+            event = serializer(place["registry"], group="s", schema=schema, format="avro").serialize(value)
+            client.write(stream_name, event, routing_key="one")
+
+        def found(version: str) -> list[str]:
+            frame = spark.read.format("pravega").options(**place, schema_version=version).load()
+            return [row[0] for row in frame.collect()]
+
+        assert found("major=1") == ["green", "milk?"]
+        assert found("major=2") == found("latest") == ["green", "milk"]
+        with pytest.raises(PravegaError, match="no version of subject 's' has major=3"):
+            read({**place, "schema_version": "major=3"})
+        with pytest.raises(ConfigError, match="omit it, or omit the schema"):
+            read({**place, "schema_version": "latest", "format": "avro", "avro_schema": json.dumps(old)})
+    for kind in ("", "apicurio+"):
+        with pytest.raises(ConfigError, match="only schemas of a Confluent registry have metadata"):
+            read({**place, "registry": f"{kind}http://localhost:1", "schema_version": "major=1"})
+
+
+@pytest.mark.parametrize("wrong", ["", "newest", "major", "=2", "major=1,major=2", "major=1,"])
+def test_versions_that_cannot_be(wrong):
+    with pytest.raises(ConfigError, match=r"'schema_version' must be latest, or different properties|is empty"):
+        parse_options(SourceOptions, {"path": "s/t", "registry": "mock://groups", "schema_version": wrong})
 
 
 @pytest.mark.parametrize("given", [{"key_service": "a:b"}, {"subject_strategy": "record"}, {"normalize": "true"}])
