@@ -13,11 +13,9 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, protobuf
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer
-from confluent_kafka.schema_registry.rule_registry import RuleRegistry
 from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor
 from confluent_kafka.schema_registry.rules.cel.cel_field_executor import CelFieldExecutor
 from confluent_kafka.schema_registry.rules.encryption.encrypt_executor import FieldEncryptionExecutor
-from confluent_kafka.schema_registry.rules.encryption.localkms.local_driver import LocalKmsDriver
 from confluent_kafka.schema_registry.rules.jsonata.jsonata_executor import JsonataExecutor
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
@@ -27,6 +25,7 @@ from pravega_serde.errors import DeserializationError
 from pravega_serde.protobuf import ProtobufSerializer
 from pravega_serde.registry import deserializer, serializer
 from pravega_serde.registry.confluent_memory import ConfluentMemoryRegistry
+from tests.interop._confluent_executors import registered
 from tests.unit.registry._rules import encrypting, register, rule, served_registry
 
 SECRET: Final = "s3cret"
@@ -113,13 +112,8 @@ def text_of(format: str, version: int) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def executors() -> Iterator[None]:
-    LocalKmsDriver.register()
-    made = [FieldEncryptionExecutor(), CelExecutor(), CelFieldExecutor(), JsonataExecutor()]
-    for each in made:
-        RuleRegistry.register_rule_executor(each)
-    yield
-    for each in made:
-        each.close()
+    with registered(FieldEncryptionExecutor(), CelExecutor(), CelFieldExecutor(), JsonataExecutor()):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,9 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, protobuf
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
-from confluent_kafka.schema_registry.rule_registry import RuleRegistry
 from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor, msg_to_cel
 from confluent_kafka.schema_registry.rules.cel.cel_field_executor import CelFieldExecutor
 from confluent_kafka.schema_registry.rules.encryption.encrypt_executor import FieldEncryptionExecutor
-from confluent_kafka.schema_registry.rules.encryption.localkms.local_driver import LocalKmsDriver
 from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
 
 from pravega_serde.encryption import ConfluentKeys
@@ -27,6 +25,7 @@ from pravega_serde.registry import deserializer, serializer
 from pravega_serde.registry.confluent_memory import ConfluentMemoryRegistry
 from pravega_serde.registry.expressions import cel_function
 from pravega_serde.registry.rule_set import Rule
+from tests.interop._confluent_executors import registered
 from tests.unit.registry._rules import FORMATS, VALUE, encrypting, register, rule, served_registry, text_of
 from tests.unit.registry._scripted import answer, scripted
 
@@ -39,13 +38,8 @@ MESSAGE: Final = ProtobufSerializer(FORMATS["protobuf"]).message_class
 
 @pytest.fixture(scope="module", autouse=True)
 def executors() -> Iterator[None]:
-    LocalKmsDriver.register()
-    made = [FieldEncryptionExecutor(), CelExecutor(), CelFieldExecutor()]
-    for each in made:
-        RuleRegistry.register_rule_executor(each)
-    yield
-    for each in made:
-        each.close()
+    with registered(FieldEncryptionExecutor(), CelExecutor(), CelFieldExecutor()):
+        yield
 
 
 @pytest.fixture(scope="module")
