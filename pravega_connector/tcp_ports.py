@@ -11,7 +11,7 @@ from pravega_connector.errors import ConfigError, LocalServerError
 
 # Below the ports that Linux (32768) and macOS (49152) give to outgoing connections, and to servers that ask for any.
 # Such a connection could take a port after it was found free, and before the server listens on it. And a client that
-# still asks a stopped server would reach the program that has been given the port since.
+# still asks a stopped server would reach the program that has the port since.
 _RANGE: Final = range(10_000, 30_000)
 _TRIES: Final = 1_000
 _Server = TypeVar("_Server")
@@ -36,8 +36,8 @@ def check_port(port: int) -> None:
 def free_ports(count: int) -> list[int]:
     """Return ``count`` different ports that are free on all interfaces.
 
-    Another process may take one before you use it, so be ready to call this again. Raises LocalServerError if so many
-    are not found.
+    Another process may take one before you use it, so be ready to call this again. Raises LocalServerError if fewer
+    are found.
     """
     found: list[int] = []
     # Random, independent of the program's seed: two processes at once rarely try the same ports.
