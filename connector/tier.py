@@ -1,12 +1,12 @@
-"""Streams as tables of a lake: the public names of :mod:`pravega_connector.operations.tier`."""
+"""Streams as tables of a lake: the public names of :mod:`pravega_connector.tier`."""
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pravega_connector.operations.tier as real
+import pravega_connector.tier as real
 
 if TYPE_CHECKING:
-    from pravega_connector.operations.tier import *
+    from pravega_connector.tier import *
 else:
     __getattr__ = partial(getattr, real)
     __dir__ = partial(dir, real)

@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 
 from pravega_connector.client import PravegaClient
-from pravega_connector.operations.monitoring import History, scaling_history
+from pravega_connector.monitoring import History, scaling_history
 
 _WIDTH, _HEIGHT, _TOP = 900, 400, 30
 _HOTTEST = 12.0  # hue of the busiest segment; an idle segment has 220

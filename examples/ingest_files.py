@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pravega_connector.client import PravegaClient
-from pravega_connector.operations.ingest import Sizes, ingest
+from pravega_connector.ingest import Sizes, ingest
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

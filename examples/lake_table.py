@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from pravega_connector import PravegaClient
-from pravega_connector.operations.tier import read_table_and_tail, tier_status
+from pravega_connector.tier import read_table_and_tail, tier_status
 
 
 def orders(start: int, end: int) -> Iterator[dict[str, object]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.peers._serve import Stopwatch, serve
 from pravega_connector.config import PravegaConfig
-from pravega_connector.operations.ingest import ingest
+from pravega_connector.ingest import ingest
 
 
 def run(controller: str, stream: str, folder: str, options: dict[str, str]) -> dict[str, Any]:

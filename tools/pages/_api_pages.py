@@ -17,14 +17,14 @@ MODULES: Final = (
     "pravega_connector.client",
     "pravega_connector.config",
     "pravega_connector.deadletters",
-    "pravega_connector.operations.export",
-    "pravega_connector.operations.ingest",
+    "pravega_connector.export",
+    "pravega_connector.ingest",
     "pravega_connector.local",
     "pravega_connector.metrics",
-    "pravega_connector.operations.mirror",
-    "pravega_connector.operations.tier",
-    "pravega_connector.operations.monitoring",
-    "pravega_connector.operations.pipe",
+    "pravega_connector.mirror",
+    "pravega_connector.tier",
+    "pravega_connector.monitoring",
+    "pravega_connector.pipe",
     "pravega_connector.tables",
     "pravega_connector.testing",
     "pravega_serde",
@@ -33,7 +33,6 @@ MODULES: Final = (
     "pyspark_pravega",
 )
 _CONNECTOR: Final = "pravega_connector"
-_OPERATIONS: Final = f"{_CONNECTOR}.operations"
 _SERDE: Final = "pravega_serde"
 
 
@@ -147,11 +146,11 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Write files, Kafka topics, or other sources that can be read again, to a stream exactly once. For guides, see "
         "[ingest files](../../tools/ingest.md) and [ingest Kafka topics](../../tools/ingest-kafka.md).",
         {
-            f"{_OPERATIONS}.ingest": "ingest plan FileSource FileOptions Settings Sizes IngestSummary IngestPlan "
+            f"{_CONNECTOR}.ingest": "ingest plan FileSource FileOptions Settings Sizes IngestSummary IngestPlan "
             "Counts ReplayableSource Chunk Rejected KafkaSource KafkaOptions parse_types parse_kafka_config"
         },
         values={
-            f"{_OPERATIONS}.ingest": {
+            f"{_CONNECTOR}.ingest": {
                 "VARIANTS": "Ways to divide a source into transactions: see `Sizes.variant`.",
                 "RESOLUTIONS": "Outcomes that `ingest` can assume for the open transaction of another run.",
             }
@@ -162,25 +161,25 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Export events to a file, and write lines of an input as events. For a guide, see [export and "
         "pipe](../../tools/export-and-pipe.md).",
         {
-            f"{_OPERATIONS}.export": "export_stream ExportSummary file_format",
-            f"{_OPERATIONS}.pipe": "Pipe Input PipeSummary standard_input of_files listening ByJsonField ByPattern",
+            f"{_CONNECTOR}.export": "export_stream ExportSummary file_format",
+            f"{_CONNECTOR}.pipe": "Pipe Input PipeSummary standard_input of_files listening ByJsonField ByPattern",
         },
         values={
-            f"{_OPERATIONS}.export": {"FILE_FORMATS": "Formats of exported files."},
-            f"{_OPERATIONS}.pipe": {"MAX_UNACKNOWLEDGED": "Most bytes that a pipe has read and that are not durable."},
+            f"{_CONNECTOR}.export": {"FILE_FORMATS": "Formats of exported files."},
+            f"{_CONNECTOR}.pipe": {"MAX_UNACKNOWLEDGED": "Most bytes that a pipe has read and that are not durable."},
         },
     ),
     "mirror": ApiPage(
         "Mirror",
         "Copy a stream to another cluster, exactly once. For a guide, see [mirror streams](../../tools/mirror.md).",
-        {f"{_OPERATIONS}.mirror": "mirror mirror_status MirrorSettings MirrorSummary MirrorCounts MirrorStatus"},
+        {f"{_CONNECTOR}.mirror": "mirror mirror_status MirrorSettings MirrorSummary MirrorCounts MirrorStatus"},
     ),
     "tier": ApiPage(
         "Tier",
         "Write a stream into a Delta or Iceberg table, exactly once. For a guide, see [streams as Delta and Iceberg "
         "tables](../../tools/tier.md).",
         {
-            f"{_OPERATIONS}.tier": "tier tier_status read_table_and_tail spark_table_and_tail TierSettings TierMerge "
+            f"{_CONNECTOR}.tier": "tier tier_status read_table_and_tail spark_table_and_tail TierSettings TierMerge "
             "TierSummary TierCounts TierPosition"
         },
     ),
@@ -206,12 +205,12 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Measure the lag of readers and the load of segments, and compare stream cuts. For a guide, see "
         "[monitoring](../../operate/monitoring.md).",
         {
-            f"{_OPERATIONS}.monitoring": "stream_lag StreamLag SegmentLag Loss lost_bytes count_events survey Survey "
+            f"{_CONNECTOR}.monitoring": "stream_lag StreamLag SegmentLag Loss lost_bytes count_events survey Survey "
             "group_view GroupView group_lag StreamWatch StreamView SegmentView scaling_history History SegmentLife "
             "draw_history read_cut write_cut compare_cuts Comparison cuts_of segment_label parse_time"
         },
         values={
-            f"{_OPERATIONS}.monitoring": {
+            f"{_CONNECTOR}.monitoring": {
                 "CUT_FORMS": "Text forms of a stream cut, for `write_cut`.",
                 "Relation": "Relation of one stream cut to another: see `Comparison`.",
             }

@@ -13,6 +13,7 @@ __all__ = ["layers", "picture"]
 _PROJECT: Final = Path(__file__).parents[2] / "pyproject.toml"
 _ABOUT: Final = {  # what the packages of a layer are, by one of them
     "pyspark_pravega": "how Spark finds the format",
+    "ingest": "short names of the operations",
     "operations": "ingest, export, mirror, pipe, cli",
     "spark": "Spark; servers for tests",
     "rows": "events as columns; options",

@@ -1,0 +1,12 @@
+"""Lines of standard input, files and TCP connections as events, as in :mod:`pravega_connector.operations.pipe`."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pravega_connector.operations.pipe as real
+
+if TYPE_CHECKING:
+    from pravega_connector.operations.pipe import *
+else:
+    __getattr__ = partial(getattr, real)
+    __dir__ = partial(dir, real)
