@@ -9,29 +9,20 @@ import org.apache.spark.sql.types.StructType;
 
 /** Decoder of Avro events. Its steps follow the bytes of the writer, and fill the columns of the reader. */
 final class AvroDecoder extends Decoder {
-  private static final int MOST_VARINT = 10;
 
   private final Step root;
 
   AvroDecoder(JsonNode plan, StructType wanted) {
     super(wanted, plan.get("largest").asInt());
-    JsonNode step = plan.get("root");
-    root = step(step, plan.get("record").asBoolean() ? columns : columns.child("value"));
+    root = step(plan.get("root"), plan.get("record").asBoolean() ? columns : columns.child("value"));
   }
 
   @Override
   void event() {
     root.read();
-    if (at == end) {
-      return;
-    }
-    if (at > end) {
-      throw doubt();
-    }
+    doubtIf(at > end);
     while (at < end) { // some writers pad with zeros
-      if (data[at++] != 0) {
-        throw doubt();
-      }
+      doubtIf(data[at++] != 0);
     }
   }
 
@@ -42,18 +33,18 @@ final class AvroDecoder extends Decoder {
 
   private Step step(JsonNode plan, Vectors.Vector to) {
     return switch (plan.get("op").asText()) {
-      case "null" -> new Null(to);
-      case "boolean" -> new Flag((Vectors.Booleans) to);
+      case "null" -> nothing(to);
+      case "boolean" -> flag((Vectors.Booleans) to);
       case "int", "long" -> integer(plan, to);
-      case "float" -> new FloatNumber(to);
-      case "double" -> new DoubleNumber((Vectors.Doubles) to);
-      case "text" -> new Text(plan, (Vectors.Texts) to);
-      case "decimal" -> new DecimalNumber(plan, (Vectors.Decimals) to);
-      case "enum" -> new Symbol(plan, (Vectors.Texts) to);
-      case "array" -> new Items(plan, (Vectors.Lists) to);
-      case "map" -> new Entries(plan, (Vectors.Lists) to);
+      case "float" -> floatNumber(to);
+      case "double" -> doubleNumber((Vectors.Doubles) to);
+      case "text" -> text(plan, (Vectors.Texts) to);
+      case "decimal" -> decimal(plan, (Vectors.Decimals) to);
+      case "enum" -> symbol(plan, (Vectors.Texts) to);
+      case "array" -> items(plan, (Vectors.Lists) to);
+      case "map" -> entries(plan, (Vectors.Lists) to);
       case "record" -> new Fields(plan, (Vectors.Structs) to);
-      case "union" -> plan.has("members") ? new Members(plan, (Vectors.Structs) to) : new Branches(plan, to);
+      case "union" -> plan.has("members") ? new Members(plan, (Vectors.Structs) to) : branches(plan, to);
       default -> throw new IllegalArgumentException(plan.toString());
     };
   }
@@ -62,304 +53,197 @@ final class AvroDecoder extends Decoder {
 
   /** Read a number of up to 64 bits. */
   private long number() {
-    byte next = data[at++];
-    long value = next & 0x7f;
-    if (next < 0) {
-      value = longNumber(value);
-    }
-    return (value >>> 1) ^ -(value & 1);
-  }
-
-  private long longNumber(long low) {
-    long value = low;
-    for (int i = 1; i < MOST_VARINT; i++) {
-      byte next = data[at++];
-      value |= (next & 0x7fL) << (7 * i);
-      if (next >= 0) {
-        if (i == MOST_VARINT - 1 && next > 1) {
-          throw doubt();
-        }
-        return value;
-      }
-    }
-    throw doubt();
-  }
-
-  private int length() {
-    long length = number();
-    if (length < 0 || length > end - at) {
-      throw doubt();
-    }
-    return (int) length;
+    long value = varint();
+    return value >>> 1 ^ -(value & 1);
   }
 
   private Step integer(JsonNode plan, Vectors.Vector to) {
     boolean narrow = plan.get("op").asText().equals("int");
     boolean plain = !plan.has("times") && !plan.has("below");
     if (plain && narrow && to instanceof Vectors.Ints ints) {
-      return new PlainInt(ints);
+      return plainInt(ints);
     }
     if (plain && !narrow && to instanceof Vectors.Longs longs) {
-      return new PlainLong(longs);
+      return plainLong(longs);
     }
-    return new OtherInteger(plan, narrow, to);
+    return otherInteger(plan, narrow, to);
   }
 
-  private final class PlainInt extends Step {
-    private final Vectors.Ints to;
-
-    PlainInt(Vectors.Ints to) {
-      this.to = to;
-    }
-
-    @Override
-    void read() {
-      long value = number();
-      if (value != (int) value) {
-        throw doubt();
+  private Step plainInt(Vectors.Ints to) {
+    return new Step() {
+      @Override
+      void read() {
+        long value = number();
+        doubtIf(value != (int) value);
+        to.add(value);
       }
-      to.add(value);
-    }
+    };
   }
 
-  private final class PlainLong extends Step {
-    private final Vectors.Longs to;
-
-    PlainLong(Vectors.Longs to) {
-      this.to = to;
-    }
-
-    @Override
-    void read() {
-      to.add(number());
-    }
+  private Step plainLong(Vectors.Longs to) {
+    return new Step() {
+      @Override
+      void read() {
+        to.add(number());
+      }
+    };
   }
 
   /** Any other int or long: in another column, with another unit, with bounds, or without a column. */
-  private final class OtherInteger extends Step {
-    private final Vectors.Vector to;
-    private final boolean narrow;
-    private final long times;
-    private final long below;
-
-    OtherInteger(JsonNode plan, boolean narrow, Vectors.Vector to) {
-      this.to = to;
-      this.narrow = narrow;
-      times = plan.path("times").asLong(1);
-      below = plan.path("below").asLong(0);
-    }
-
-    @Override
-    void read() {
-      long value = number();
-      if (narrow && value != (int) value) {
-        throw doubt();
-      }
-      if (below > 0 && (value < 0 || value >= below)) {
-        throw doubt();
-      }
-      if (times > 1) {
-        long most = Long.MAX_VALUE / times;
-        if (value > most || value < -most) {
-          throw doubt();
-        }
-        value *= times;
-      }
-      if (to != null) {
-        to.add(value);
-      }
-    }
-  }
-
-  private final class FloatNumber extends Step {
-    private final Vectors.Floats floats;
-    private final Vectors.Doubles doubles;
-
-    FloatNumber(Vectors.Vector to) {
-      floats = to instanceof Vectors.Floats column ? column : null;
-      doubles = to instanceof Vectors.Doubles column ? column : null;
-    }
-
-    @Override
-    void read() {
-      float value = Float.intBitsToFloat(fixed32());
-      if (floats != null) {
-        floats.add(value);
-      } else if (doubles != null) {
-        doubles.add((double) value);
-      }
-    }
-  }
-
-  private final class DoubleNumber extends Step {
-    private final Vectors.Doubles to;
-
-    DoubleNumber(Vectors.Doubles to) {
-      this.to = to;
-    }
-
-    @Override
-    void read() {
-      double value = Double.longBitsToDouble(fixed64());
-      if (to != null) {
-        to.add(value);
-      }
-    }
-  }
-
-  private final class DecimalNumber extends Step {
-    private final Vectors.Decimals to;
-    private final int size;
-    private final boolean wide;
-    private final BigInteger bound;
-
-    DecimalNumber(JsonNode plan, Vectors.Decimals to) {
-      this.to = to;
-      size = plan.path("size").asInt(-1);
-      bound = BigInteger.TEN.pow(plan.get("precision").asInt());
-      wide = plan.get("precision").asInt() > 18;
-    }
-
-    @Override
-    void read() {
-      int length = size < 0 ? length() : size;
-      if (length < 1 || length > end - at) {
-        throw doubt();
-      }
-      if (length <= 8) {
-        long value = data[at];
-        for (int i = 1; i < length; i++) {
-          value = value << 8 | data[at + i] & 0xff;
-        }
-        if (!wide && (value >= bound.longValue() || value <= -bound.longValue())) {
-          throw doubt();
+  private Step otherInteger(JsonNode plan, boolean narrow, Vectors.Vector to) {
+    long times = plan.path("times").asLong(1);
+    long below = plan.path("below").asLong(0);
+    return new Step() {
+      @Override
+      void read() {
+        long value = number();
+        doubtIf(narrow && value != (int) value);
+        doubtIf(below > 0 && (value < 0 || value >= below));
+        if (times > 1) {
+          long most = Long.MAX_VALUE / times;
+          doubtIf(value > most || value < -most);
+          value *= times;
         }
         if (to != null) {
           to.add(value);
         }
-      } else {
-        BigInteger value = new BigInteger(data, at, length);
-        if (value.abs().compareTo(bound) >= 0) {
-          throw doubt();
-        }
-        if (to != null && wide) {
-          to.add(value);
-        } else if (to != null) {
-          to.add(value.longValue());
+      }
+    };
+  }
+
+  private Step floatNumber(Vectors.Vector to) {
+    Vectors.Floats floats = to instanceof Vectors.Floats column ? column : null;
+    Vectors.Doubles doubles = to instanceof Vectors.Doubles column ? column : null;
+    return new Step() {
+      @Override
+      void read() {
+        float value = Float.intBitsToFloat(fixed32());
+        if (floats != null) {
+          floats.add(value);
+        } else if (doubles != null) {
+          doubles.add((double) value);
         }
       }
-      at += length;
-    }
+    };
+  }
+
+  private Step doubleNumber(Vectors.Doubles to) {
+    return new Step() {
+      @Override
+      void read() {
+        double value = Double.longBitsToDouble(fixed64());
+        if (to != null) {
+          to.add(value);
+        }
+      }
+    };
+  }
+
+  private Step decimal(JsonNode plan, Vectors.Decimals to) {
+    int size = plan.path("size").asInt(-1);
+    BigInteger bound = BigInteger.TEN.pow(plan.get("precision").asInt());
+    boolean wide = plan.get("precision").asInt() > 18;
+    return new Step() {
+      @Override
+      void read() {
+        int length = inEvent(size < 0 ? number() : size);
+        doubtIf(length < 1);
+        if (length <= 8) {
+          long value = data[at];
+          for (int i = 1; i < length; i++) {
+            value = value << 8 | data[at + i] & 0xff;
+          }
+          doubtIf(!wide && (value >= bound.longValue() || value <= -bound.longValue()));
+          if (to != null) {
+            to.add(value);
+          }
+        } else {
+          BigInteger value = new BigInteger(data, at, length);
+          doubtIf(value.abs().compareTo(bound) >= 0);
+          if (to != null && wide) {
+            to.add(value);
+          } else if (to != null) {
+            to.add(value.longValue());
+          }
+        }
+        at += length;
+      }
+    };
   }
 
   // ---- other single values ----
 
-  private static final class Null extends Step {
-    private final Vectors.Vector to;
-
-    Null(Vectors.Vector to) {
-      this.to = to;
-    }
-
-    @Override
-    void read() {
-      if (to != null) {
-        to.addNull();
+  private static Step nothing(Vectors.Vector to) {
+    return new Step() {
+      @Override
+      void read() {
+        if (to != null) {
+          to.addNull();
+        }
       }
-    }
+    };
   }
 
-  private final class Flag extends Step {
-    private final Vectors.Booleans to;
-
-    Flag(Vectors.Booleans to) {
-      this.to = to;
-    }
-
-    @Override
-    void read() {
-      byte value = data[at++];
-      if (value != 0 && value != 1) {
-        throw doubt();
+  private Step flag(Vectors.Booleans to) {
+    return new Step() {
+      @Override
+      void read() {
+        byte value = data[at++];
+        doubtIf(value != 0 && value != 1);
+        if (to != null) {
+          to.add(value == 1);
+        }
       }
-      if (to != null) {
-        to.add(value == 1);
-      }
-    }
+    };
   }
 
-  private final class Text extends Step {
-    private final Vectors.Texts to;
-    private final int size;
-    private final boolean utf8;
-    private final boolean uuid;
-
-    Text(JsonNode plan, Vectors.Texts to) {
-      this.to = to;
-      size = plan.path("size").asInt(-1);
-      utf8 = plan.path("utf8").asBoolean();
-      uuid = plan.path("uuid").asBoolean();
-    }
-
-    @Override
-    void read() {
-      int length = size < 0 ? length() : size;
-      if (length > end - at) {
-        throw doubt();
+  private Step text(JsonNode plan, Vectors.Texts to) {
+    int size = plan.path("size").asInt(-1);
+    boolean utf8 = plan.path("utf8").asBoolean();
+    boolean uuid = plan.path("uuid").asBoolean();
+    return new Step() {
+      @Override
+      void read() {
+        int length = inEvent(size < 0 ? number() : size);
+        if (utf8) {
+          checkText(at, length);
+        }
+        if (uuid) {
+          checkUuid(at, length);
+        }
+        take(to, length);
       }
-      if (utf8) {
-        checkText(at, length);
-      }
-      if (uuid) {
-        checkUuid(at, length);
-      }
-      if (to != null) {
-        to.add(at, length);
-      }
-      at += length;
-    }
+    };
   }
 
   private void checkUuid(int start, int length) {
-    if (length != 36) {
-      throw doubt();
-    }
+    doubtIf(length != 36);
     for (int i = 0; i < length; i++) {
       int next = data[start + i];
       boolean valid = i == 8 || i == 13 || i == 18 || i == 23 ? next == '-' : Character.digit(next, 16) >= 0;
-      if (!valid) {
-        throw doubt();
-      }
+      doubtIf(!valid);
     }
   }
 
-  private final class Symbol extends Step {
-    private final Vectors.Texts to;
-    private final int[] starts;
-    private final int[] lengths;
-
-    Symbol(JsonNode plan, Vectors.Texts to) {
-      this.to = to;
-      JsonNode symbols = plan.get("symbols");
-      starts = new int[symbols.size()];
-      lengths = new int[symbols.size()];
-      for (int i = 0; i < starts.length; i++) {
-        byte[] symbol = symbols.get(i).asText().getBytes(StandardCharsets.UTF_8);
-        starts[i] = bytes.constant(symbol);
-        lengths[i] = symbols.get(i).isNull() ? -1 : symbol.length;
-      }
+  private Step symbol(JsonNode plan, Vectors.Texts to) {
+    JsonNode symbols = plan.get("symbols");
+    int[] starts = new int[symbols.size()];
+    int[] lengths = new int[symbols.size()];
+    for (int i = 0; i < starts.length; i++) {
+      byte[] symbol = symbols.get(i).asText().getBytes(StandardCharsets.UTF_8);
+      starts[i] = bytes.constant(symbol);
+      lengths[i] = symbols.get(i).isNull() ? -1 : symbol.length;
     }
-
-    @Override
-    void read() {
-      long index = number();
-      if (index < 0 || index >= starts.length || lengths[(int) index] < 0) {
-        throw doubt();
+    return new Step() {
+      @Override
+      void read() {
+        long index = number();
+        doubtIf(index < 0 || index >= starts.length || lengths[(int) index] < 0);
+        if (to != null) {
+          to.add(starts[(int) index], lengths[(int) index]);
+        }
       }
-      if (to != null) {
-        to.add(starts[(int) index], lengths[(int) index]);
-      }
-    }
+    };
   }
 
   // ---- nested values ----
@@ -371,67 +255,48 @@ final class AvroDecoder extends Decoder {
       number(); // the size of the block in bytes
       count = -count;
     }
-    if (count < 0 || count > end - at) {
-      throw doubt();
-    }
-    return (int) count;
+    return inEvent(count);
   }
 
-  private final class Items extends Step {
-    private final Vectors.Lists to;
-    private final Step item;
-
-    Items(JsonNode plan, Vectors.Lists to) {
-      this.to = to;
-      item = step(plan.get("item"), to == null ? null : to.items);
-    }
-
-    @Override
-    void read() {
-      int first = to == null ? 0 : to.items.count;
-      for (int left = block(); left > 0; left = block()) {
-        while (left-- > 0) {
-          item.read();
-        }
-      }
-      if (to != null) {
-        to.addFrom(first);
-      }
-    }
-  }
-
-  private final class Entries extends Step {
-    private final Vectors.Lists to;
-    private final Vectors.Texts keys;
-    private final Step value;
-
-    Entries(JsonNode plan, Vectors.Lists to) {
-      this.to = to;
-      keys = to == null ? null : (Vectors.Texts) to.items;
-      value = step(plan.get("value"), to == null ? null : to.values);
-    }
-
-    @Override
-    void read() {
-      int first = to == null ? 0 : keys.count;
-      for (int left = block(); left > 0; left = block()) {
-        while (left-- > 0) {
-          int length = length();
-          checkText(at, length);
-          if (to != null) {
-            keys.add(at, length);
+  private Step items(JsonNode plan, Vectors.Lists to) {
+    Step item = step(plan.get("item"), to == null ? null : to.items);
+    return new Step() {
+      @Override
+      void read() {
+        int first = to == null ? 0 : to.items.count;
+        for (int left = block(); left > 0; left = block()) {
+          while (left-- > 0) {
+            item.read();
           }
-          at += length;
-          value.read();
+        }
+        if (to != null) {
+          to.addFrom(first);
         }
       }
-      if (to != null) {
-        if (keys.repeats(keys.count - first)) {
-          throw doubt(); // Python keeps the last value of a key
+    };
+  }
+
+  private Step entries(JsonNode plan, Vectors.Lists to) {
+    Vectors.Texts keys = to == null ? null : (Vectors.Texts) to.items;
+    Step value = step(plan.get("value"), to == null ? null : to.values);
+    return new Step() {
+      @Override
+      void read() {
+        int first = to == null ? 0 : keys.count;
+        for (int left = block(); left > 0; left = block()) {
+          while (left-- > 0) {
+            int length = inEvent(number());
+            checkText(at, length);
+            take(keys, length);
+            value.read();
+          }
         }
-        to.addFrom(first);
+        if (to != null) {
+          doubtIf(keys.repeats(keys.count - first)); // Python keeps the last value of a key
+          to.addFrom(first);
+        }
       }
-    }
+    };
   }
 
   /** Fields in the order of the writer; those that it does not have are read from their defaults. */
@@ -487,28 +352,23 @@ final class AvroDecoder extends Decoder {
   }
 
   /** Union that is a value or null to the reader. */
-  private final class Branches extends Step {
-    private final Step[] branches;
-
-    Branches(JsonNode plan, Vectors.Vector to) {
-      branches = new Step[plan.get("branches").size()];
-      for (int i = 0; i < branches.length; i++) {
-        JsonNode branch = plan.get("branches").get(i);
-        branches[i] = branch.isNull() ? null : step(branch, to);
+  private Step branches(JsonNode plan, Vectors.Vector to) {
+    Step[] branches = new Step[plan.get("branches").size()];
+    for (int i = 0; i < branches.length; i++) {
+      JsonNode branch = plan.get("branches").get(i);
+      branches[i] = branch.isNull() ? null : step(branch, to);
+    }
+    return new Step() {
+      @Override
+      void read() {
+        branches[branch(branches)].read();
       }
-    }
-
-    @Override
-    void read() {
-      branches[branch(branches)].read();
-    }
+    };
   }
 
   private int branch(Step[] branches) {
     long index = number();
-    if (index < 0 || index >= branches.length || branches[(int) index] == null) {
-      throw doubt();
-    }
+    doubtIf(index < 0 || index >= branches.length || branches[(int) index] == null);
     return (int) index;
   }
 

@@ -18,6 +18,7 @@ abstract class Decoder {
   private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
   private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
   private static final long NOT_ASCII = 0x8080808080808080L;
+  private static final int MOST_VARINT = 10;
 
   final Vectors.Bytes bytes = new Vectors.Bytes();
   final Vectors.Structs columns;
@@ -80,6 +81,45 @@ abstract class Decoder {
     return Doubt.INSTANCE;
   }
 
+  static void doubtIf(boolean invalid) {
+    if (invalid) {
+      throw Doubt.INSTANCE;
+    }
+  }
+
+  /** Read an unsigned number of up to 64 bits, seven bits a byte, the lowest ones first. */
+  final long varint() {
+    byte next = data[at++];
+    return next >= 0 ? next : longVarint(next & 0x7f);
+  }
+
+  private long longVarint(long low) {
+    long value = low;
+    for (int i = 1; i < MOST_VARINT; i++) {
+      byte next = data[at++];
+      value |= (next & 0x7fL) << (7 * i);
+      if (next >= 0) {
+        doubtIf(i == MOST_VARINT - 1 && next > 1);
+        return value;
+      }
+    }
+    throw doubt();
+  }
+
+  /** Return a length that was read, of bytes or items of which each has a byte: the event has as many. */
+  final int inEvent(long length) {
+    doubtIf(length < 0 || length > end - at);
+    return (int) length;
+  }
+
+  /** Add the next bytes to a column, if there is one. */
+  final void take(Vectors.Texts to, int length) {
+    if (to != null) {
+      to.add(at, length);
+    }
+    at += length;
+  }
+
   final long fixed64() {
     long value = (long) LONG.get(data, at);
     at += Long.BYTES;
@@ -119,19 +159,13 @@ abstract class Decoder {
         continue;
       }
       int more = head >= 0xf0 ? 3 : head >= 0xe0 ? 2 : 1;
-      if (head < 0xc2 || head > 0xf4 || more > stop - i) {
-        throw doubt();
-      }
+      doubtIf(head < 0xc2 || head > 0xf4 || more > stop - i);
       int second = text[i] & 0xff;
       int least = head == 0xe0 ? 0xa0 : head == 0xf0 ? 0x90 : 0x80;
       int most = head == 0xed ? 0x9f : head == 0xf4 ? 0x8f : 0xbf;
-      if (second < least || second > most) {
-        throw doubt();
-      }
+      doubtIf(second < least || second > most);
       for (int k = 1; k < more; k++) {
-        if ((text[i + k] & 0xc0) != 0x80) {
-          throw doubt();
-        }
+        doubtIf((text[i + k] & 0xc0) != 0x80);
       }
       i += more;
     }

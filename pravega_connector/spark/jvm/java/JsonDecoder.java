@@ -52,9 +52,7 @@ final class JsonDecoder extends Decoder {
     depth = 0;
     value(root);
     space();
-    if (at != end) {
-      throw doubt();
-    }
+    doubtIf(at != end);
   }
 
   /** Reads a value that is not null, and adds it to its column, if it has one. */
@@ -70,16 +68,16 @@ final class JsonDecoder extends Decoder {
 
   private Step step(JsonNode plan, Vectors.Vector to) {
     return switch (plan.get("op").asText()) {
-      case "boolean" -> new Flag(to);
-      case "integer" -> new IntegerNumber(plan, to);
-      case "floating" -> new FloatingNumber(to);
-      case "text" -> new Text(to);
-      case "binary" -> new Binary(to);
-      case "decimal" -> new DecimalNumber(plan, to);
-      case "date" -> new Day(to);
-      case "timestamp" -> new Moment(plan, to);
-      case "items" -> new Items(plan, to);
-      case "entries" -> new Entries(plan, to);
+      case "boolean" -> flag((Vectors.Booleans) to);
+      case "integer" -> integer(plan, to);
+      case "floating" -> floating(to);
+      case "text" -> textStep((Vectors.Texts) to);
+      case "binary" -> binary((Vectors.Texts) to);
+      case "decimal" -> decimal(plan, (Vectors.Decimals) to);
+      case "date" -> date(to);
+      case "timestamp" -> timestamp(plan, to);
+      case "items" -> items(plan, (Vectors.Lists) to);
+      case "entries" -> entries(plan, (Vectors.Lists) to);
       case "fields" -> new Fields(plan, to);
       default -> throw new IllegalArgumentException(plan.toString());
     };
@@ -110,9 +108,7 @@ final class JsonDecoder extends Decoder {
   }
 
   private void token(char token) {
-    if (data[at++] != token) {
-      throw doubt();
-    }
+    doubtIf(data[at++] != token);
   }
 
   private void literal(String text) {
@@ -169,9 +165,7 @@ final class JsonDecoder extends Decoder {
         length = to - into;
         return into;
       }
-      if (next >= 0 && next < ' ') {
-        throw doubt();
-      }
+      doubtIf(next >= 0 && next < ' ');
       to = next == '\\' ? escape(to) : put(to, next);
     }
   }
@@ -207,15 +201,11 @@ final class JsonDecoder extends Decoder {
     if (!Character.isSurrogate((char) code)) {
       return put(put(put(to, 0xe0 | code >> 12), 0x80 | code >> 6 & 0x3f), 0x80 | code & 0x3f);
     }
-    if (!Character.isHighSurrogate((char) code)) {
-      throw doubt();
-    }
+    doubtIf(!Character.isHighSurrogate((char) code));
     token('\\');
     token('u');
     int low = hex();
-    if (!Character.isLowSurrogate((char) low)) {
-      throw doubt();
-    }
+    doubtIf(!Character.isLowSurrogate((char) low));
     int point = Character.toCodePoint((char) code, (char) low);
     int first = put(put(to, 0xf0 | point >> 18), 0x80 | point >> 12 & 0x3f);
     return put(put(first, 0x80 | point >> 6 & 0x3f), 0x80 | point & 0x3f);
@@ -225,9 +215,7 @@ final class JsonDecoder extends Decoder {
     int code = 0;
     for (int i = 0; i < 4; i++) {
       int digit = Character.digit(data[at++], 16);
-      if (digit < 0) {
-        throw doubt();
-      }
+      doubtIf(digit < 0);
       code = code << 4 | digit;
     }
     return code;
@@ -254,9 +242,7 @@ final class JsonDecoder extends Decoder {
     hasFraction = hasExponent = false;
     int first = at;
     readDigits();
-    if (data[first] == '0' && at > first + 1) {
-      throw doubt();
-    }
+    doubtIf(data[first] == '0' && at > first + 1);
     if (data[at] == '.') {
       at++;
       hasFraction = true;
@@ -272,13 +258,9 @@ final class JsonDecoder extends Decoder {
       while (data[at] >= '0' && data[at] <= '9') {
         at++;
       }
-      if (at == exponent || at - exponent > LONGEST_EXPONENT) {
-        throw doubt();
-      }
+      doubtIf(at == exponent || at - exponent > LONGEST_EXPONENT);
     }
-    if (at - start > LONGEST_NUMBER) {
-      throw doubt();
-    }
+    doubtIf(at - start > LONGEST_NUMBER);
   }
 
   /** Read at least one digit, and return how many there are. */
@@ -289,193 +271,144 @@ final class JsonDecoder extends Decoder {
       at++;
     }
     int count = at - first;
-    if (count == 0) {
-      throw doubt();
-    }
+    doubtIf(count == 0);
     digitCount += count;
     return count;
   }
 
   /** Return the integer that {@link #number} has read. */
   private long integer() {
-    if (hasFraction || hasExponent || digitCount > 19 || digits < 0) {
-      throw doubt();
-    }
+    doubtIf(hasFraction || hasExponent || digitCount > 19 || digits < 0);
     return negative ? -digits : digits;
   }
 
   // ---- values ----
 
-  private final class Flag extends Step {
-    private final Vectors.Booleans flags;
-
-    Flag(Vectors.Vector to) {
-      super(to);
-      flags = (Vectors.Booleans) to;
-    }
-
-    @Override
-    void read() {
-      boolean value = data[at] == 't';
-      literal(value ? "true" : "false");
-      if (flags != null) {
-        flags.add(value);
-      }
-    }
-  }
-
-  private final class IntegerNumber extends Step {
-    private final long least;
-    private final long most;
-
-    IntegerNumber(JsonNode plan, Vectors.Vector to) {
-      super(to);
-      most = (1L << plan.get("bits").asInt() - 1) - 1;
-      least = -most - 1;
-    }
-
-    @Override
-    void read() {
-      number();
-      long value = integer();
-      if (value < least || value > most) {
-        throw doubt();
-      }
-      if (to != null) {
-        to.add(value);
-      }
-    }
-  }
-
-  private final class FloatingNumber extends Step {
-    private final Vectors.Floats floats;
-
-    FloatingNumber(Vectors.Vector to) {
-      super(to);
-      floats = to instanceof Vectors.Floats column ? column : null;
-    }
-
-    @Override
-    void read() {
-      int start = at;
-      number();
-      if (negative && digits == 0 && !hasFraction) {
-        throw doubt(); // the integer zero, which has no sign
-      }
-      if (to == null) {
-        return;
-      }
-      double value;
-      if (!hasExponent && digitCount <= 18 && digits <= EXACT && fraction < POWERS.length) {
-        value = digits / POWERS[fraction];
-        value = negative ? -value : value;
-      } else {
-        value = NumberInput.parseDouble(new String(data, start, at - start, StandardCharsets.ISO_8859_1), true);
-      }
-      if (Double.isInfinite(value)) {
-        throw doubt();
-      }
-      if (floats == null) {
-        to.add(value);
-      } else {
-        floats.add((float) value);
-      }
-    }
-  }
-
-  private final class DecimalNumber extends Step {
-    private final Vectors.Decimals decimals;
-    private final int scale;
-    private final int whole;
-    private final boolean wide;
-
-    DecimalNumber(JsonNode plan, Vectors.Vector to) {
-      super(to);
-      decimals = (Vectors.Decimals) to;
-      scale = plan.get("scale").asInt();
-      whole = plan.get("precision").asInt() - scale;
-      wide = plan.get("precision").asInt() > 18;
-    }
-
-    @Override
-    void read() {
-      boolean isText = data[at] == '"';
-      if (isText) {
-        at++;
-      }
-      int start = at;
-      number();
-      if (hasExponent || fraction > scale || digitCount - fraction > Math.max(whole, 1)) {
-        throw doubt();
-      }
-      if (digitCount - fraction > whole && data[negative ? start + 1 : start] != '0') {
-        throw doubt();
-      }
-      if (decimals != null && wide) {
-        String text = new String(data, start, at - start, StandardCharsets.ISO_8859_1).replace(".", "");
-        decimals.add(new BigInteger(text).multiply(BigInteger.TEN.pow(scale - fraction)));
-      } else if (decimals != null) {
-        long value = negative ? -digits : digits;
-        for (int i = fraction; i < scale; i++) {
-          value *= 10;
+  private Step flag(Vectors.Booleans flags) {
+    return new Step(flags) {
+      @Override
+      void read() {
+        boolean value = data[at] == 't';
+        literal(value ? "true" : "false");
+        if (flags != null) {
+          flags.add(value);
         }
-        decimals.add(value);
       }
-      if (isText) {
+    };
+  }
+
+  private Step integer(JsonNode plan, Vectors.Vector column) {
+    long most = (1L << plan.get("bits").asInt() - 1) - 1;
+    return new Step(column) {
+      @Override
+      void read() {
+        number();
+        long value = integer();
+        doubtIf(value < -most - 1 || value > most);
+        if (to != null) {
+          to.add(value);
+        }
+      }
+    };
+  }
+
+  private Step floating(Vectors.Vector column) {
+    Vectors.Floats floats = column instanceof Vectors.Floats found ? found : null;
+    return new Step(column) {
+      @Override
+      void read() {
+        int start = at;
+        number();
+        doubtIf(negative && digits == 0 && !hasFraction); // the integer zero, which has no sign
+        if (to == null) {
+          return;
+        }
+        double value;
+        if (!hasExponent && digitCount <= 18 && digits <= EXACT && fraction < POWERS.length) {
+          value = digits / POWERS[fraction];
+          value = negative ? -value : value;
+        } else {
+          value = NumberInput.parseDouble(new String(data, start, at - start, StandardCharsets.ISO_8859_1), true);
+        }
+        doubtIf(Double.isInfinite(value));
+        if (floats == null) {
+          to.add(value);
+        } else {
+          floats.add((float) value);
+        }
+      }
+    };
+  }
+
+  private Step decimal(JsonNode plan, Vectors.Decimals decimals) {
+    int scale = plan.get("scale").asInt();
+    int whole = plan.get("precision").asInt() - scale;
+    boolean wide = plan.get("precision").asInt() > 18;
+    return new Step(decimals) {
+      @Override
+      void read() {
+        boolean isText = data[at] == '"';
+        if (isText) {
+          at++;
+        }
+        int start = at;
+        number();
+        doubtIf(hasExponent || fraction > scale || digitCount - fraction > Math.max(whole, 1));
+        doubtIf(digitCount - fraction > whole && data[negative ? start + 1 : start] != '0');
+        if (decimals != null && wide) {
+          String text = new String(data, start, at - start, StandardCharsets.ISO_8859_1).replace(".", "");
+          decimals.add(new BigInteger(text).multiply(BigInteger.TEN.pow(scale - fraction)));
+        } else if (decimals != null) {
+          long value = negative ? -digits : digits;
+          for (int i = fraction; i < scale; i++) {
+            value *= 10;
+          }
+          decimals.add(value);
+        }
+        if (isText) {
+          token('"');
+        }
+      }
+    };
+  }
+
+  private Step textStep(Vectors.Texts texts) {
+    return new Step(texts) {
+      @Override
+      void read() {
         token('"');
-      }
-    }
-  }
-
-  private final class Text extends Step {
-    private final Vectors.Texts texts;
-
-    Text(Vectors.Vector to) {
-      super(to);
-      texts = (Vectors.Texts) to;
-    }
-
-    @Override
-    void read() {
-      token('"');
-      if (texts == null) {
-        skipText();
-      } else {
-        int start = text();
-        texts.add(start, length);
-      }
-    }
-  }
-
-  private final class Binary extends Step {
-    private final Vectors.Texts texts;
-
-    Binary(Vectors.Vector to) {
-      super(to);
-      texts = (Vectors.Texts) to;
-    }
-
-    @Override
-    void read() {
-      token('"');
-      int start = text();
-      byte[] value;
-      try {
-        byte[] text = Arrays.copyOfRange(data, start, start + length);
-        value = Base64.getDecoder().decode(text);
-        if (!Arrays.equals(Base64.getEncoder().encode(value), text)) {
-          throw doubt(); // not padded, or with bits after the end
+        if (texts == null) {
+          skipText();
+        } else {
+          int start = text();
+          texts.add(start, length);
         }
-      } catch (IllegalArgumentException error) {
-        throw doubt();
       }
-      if (texts != null) {
-        int into = bytes.reserve(value.length);
-        data = bytes.data;
-        System.arraycopy(value, 0, data, into, value.length);
-        texts.add(into, value.length);
+    };
+  }
+
+  private Step binary(Vectors.Texts texts) {
+    return new Step(texts) {
+      @Override
+      void read() {
+        token('"');
+        int start = text();
+        byte[] value;
+        try {
+          byte[] text = Arrays.copyOfRange(data, start, start + length);
+          value = Base64.getDecoder().decode(text);
+          doubtIf(!Arrays.equals(Base64.getEncoder().encode(value), text)); // not padded, or with bits after the end
+        } catch (IllegalArgumentException error) {
+          throw doubt();
+        }
+        if (texts != null) {
+          int into = bytes.reserve(value.length);
+          data = bytes.data;
+          System.arraycopy(value, 0, data, into, value.length);
+          texts.add(into, value.length);
+        }
       }
-    }
+    };
   }
 
   // ---- dates and times ----
@@ -487,9 +420,7 @@ final class JsonDecoder extends Decoder {
 
   private int digit() {
     int digit = data[at++] - '0';
-    if (digit < 0 || digit > 9) {
-      throw doubt();
-    }
+    doubtIf(digit < 0 || digit > 9);
     return digit;
   }
 
@@ -499,121 +430,94 @@ final class JsonDecoder extends Decoder {
     int month = two();
     token('-');
     int day = two();
-    if (year < 1 || month < 1 || month > 12 || day < 1 || day > YearMonth.of(year, month).lengthOfMonth()) {
-      throw doubt();
-    }
+    doubtIf(year < 1 || month < 1 || month > 12 || day < 1 || day > YearMonth.of(year, month).lengthOfMonth());
     return LocalDate.of(year, month, day).toEpochDay();
   }
 
-  private final class Day extends Step {
-    Day(Vectors.Vector to) {
-      super(to);
-    }
-
-    @Override
-    void read() {
-      token('"');
-      long day = day();
-      token('"');
-      if (to != null) {
-        to.add(day);
+  private Step date(Vectors.Vector column) {
+    return new Step(column) {
+      @Override
+      void read() {
+        token('"');
+        long day = day();
+        token('"');
+        if (to != null) {
+          to.add(day);
+        }
       }
-    }
+    };
   }
 
   /** Timestamp: the text of ISO 8601 with at most six digits after the point, or milliseconds. */
-  private final class Moment extends Step {
-    private static final long MICROS = 1_000_000;
-    private final boolean zoned;
-
-    Moment(JsonNode plan, Vectors.Vector to) {
-      super(to);
-      zoned = plan.get("zoned").asBoolean();
-    }
-
-    @Override
-    void read() {
-      long micros;
-      if (data[at] == '"') {
-        at++;
-        micros = micros();
-        token('"');
-      } else {
-        number();
-        long millis = integer();
-        long most = Long.MAX_VALUE / 1000;
-        if (millis > most || millis < -most) {
-          throw doubt();
+  private Step timestamp(JsonNode plan, Vectors.Vector column) {
+    boolean zoned = plan.get("zoned").asBoolean();
+    return new Step(column) {
+      @Override
+      void read() {
+        long micros;
+        if (data[at] == '"') {
+          at++;
+          micros = micros(zoned);
+          token('"');
+        } else {
+          number();
+          long millis = integer();
+          long most = Long.MAX_VALUE / 1000;
+          doubtIf(millis > most || millis < -most);
+          micros = millis * 1000;
         }
-        micros = millis * 1000;
-      }
-      if (to != null) {
-        to.add(micros);
-      }
-    }
-
-    private long micros() {
-      long day = day();
-      if (data[at] != 'T' && data[at] != ' ') {
-        throw doubt();
-      }
-      at++;
-      int hour = two();
-      token(':');
-      int minute = two();
-      token(':');
-      int second = two();
-      if (hour > 23 || minute > 59 || second > 59) {
-        throw doubt();
-      }
-      int micros = data[at] == '.' ? micro() : 0;
-      long seconds = day * 86_400 + hour * 3600 + minute * 60 + second - (zoned ? zone() : 0);
-      return seconds * MICROS + micros;
-    }
-
-    private int micro() {
-      at++;
-      int micros = digit();
-      int count = 1;
-      for (; data[at] >= '0' && data[at] <= '9'; count++) {
-        micros = micros * 10 + digit();
-        if (count == 6) {
-          throw doubt();
+        if (to != null) {
+          to.add(micros);
         }
       }
-      for (; count < 6; count++) {
-        micros *= 10;
-      }
-      return micros;
-    }
+    };
+  }
 
-    /** Return the seconds by which a zone is before UTC. */
-    private int zone() {
-      byte sign = data[at++];
-      if (sign == 'Z') {
-        return 0;
-      }
-      if (sign != '+' && sign != '-') {
-        throw doubt();
-      }
-      int hours = two();
-      token(':');
-      int minutes = two();
-      if (hours > 23 || minutes > 59) {
-        throw doubt();
-      }
-      int seconds = hours * 3600 + minutes * 60;
-      return sign == '-' ? -seconds : seconds;
+  private long micros(boolean zoned) {
+    long day = day();
+    doubtIf(data[at] != 'T' && data[at] != ' ');
+    at++;
+    int hour = two();
+    token(':');
+    int minute = two();
+    token(':');
+    int second = two();
+    doubtIf(hour > 23 || minute > 59 || second > 59);
+    int micros = data[at] == '.' ? fractionOfSecond() : 0;
+    long seconds = day * 86_400 + hour * 3600 + minute * 60 + second - (zoned ? zone() : 0);
+    return seconds * 1_000_000 + micros;
+  }
+
+  private int fractionOfSecond() {
+    at++;
+    int micros = digit();
+    int count = 1;
+    for (; data[at] >= '0' && data[at] <= '9'; count++) {
+      micros = micros * 10 + digit();
+      doubtIf(count == 6);
     }
+    for (; count < 6; count++) {
+      micros *= 10;
+    }
+    return micros;
+  }
+
+  /** Return the seconds by which a zone is before UTC. */
+  private int zone() {
+    byte sign = data[at++];
+    if (sign == 'Z') {
+      return 0;
+    }
+    doubtIf(sign != '+' && sign != '-');
+    int hours = two();
+    token(':');
+    int minutes = two();
+    doubtIf(hours > 23 || minutes > 59);
+    int seconds = hours * 3600 + minutes * 60;
+    return sign == '-' ? -seconds : seconds;
   }
 
   // ---- nested values ----
-
-  private void enter() {
-    if (++depth > DEEPEST) {
-      throw doubt();
-    }
-  }
 
   /** Return true if the list or object ends here, false after a comma. */
   private boolean ends(char close) {
@@ -623,9 +527,7 @@ final class JsonDecoder extends Decoder {
       depth--;
       return true;
     }
-    if (next != ',') {
-      throw doubt();
-    }
+    doubtIf(next != ',');
     space();
     return false;
   }
@@ -633,7 +535,7 @@ final class JsonDecoder extends Decoder {
   /** Return true if nothing is in the list or object that begins here. */
   private boolean begins(char open, char close) {
     token(open);
-    enter();
+    doubtIf(++depth > DEEPEST);
     space();
     if (data[at] != close) {
       return false;
@@ -643,64 +545,50 @@ final class JsonDecoder extends Decoder {
     return true;
   }
 
-  private final class Items extends Step {
-    private final Vectors.Lists lists;
-    private final Step item;
-
-    Items(JsonNode plan, Vectors.Vector to) {
-      super(to);
-      lists = (Vectors.Lists) to;
-      item = step(plan.get("item"), lists == null ? null : lists.items);
-    }
-
-    @Override
-    void read() {
-      int first = lists == null ? 0 : lists.items.count;
-      if (!begins('[', ']')) {
-        do {
-          value(item);
-        } while (!ends(']'));
+  private Step items(JsonNode plan, Vectors.Lists lists) {
+    Step item = step(plan.get("item"), lists == null ? null : lists.items);
+    return new Step(lists) {
+      @Override
+      void read() {
+        int first = lists == null ? 0 : lists.items.count;
+        if (!begins('[', ']')) {
+          do {
+            value(item);
+          } while (!ends(']'));
+        }
+        if (lists != null) {
+          lists.addFrom(first);
+        }
       }
-      if (lists != null) {
-        lists.addFrom(first);
-      }
-    }
+    };
   }
 
-  private final class Entries extends Step {
-    private final Vectors.Lists lists;
-    private final Vectors.Texts keys;
-    private final Step item;
-
-    Entries(JsonNode plan, Vectors.Vector to) {
-      super(to);
-      lists = (Vectors.Lists) to;
-      keys = lists == null ? new Vectors.Texts(DataTypes.StringType, bytes) : (Vectors.Texts) lists.items;
-      item = step(plan.get("item"), lists == null ? null : lists.values);
-    }
-
-    @Override
-    void read() {
-      int first = keys.count;
-      if (!begins('{', '}')) {
-        do {
-          token('"');
-          int start = text();
-          keys.add(start, length);
-          space();
-          token(':');
-          value(item);
-        } while (!ends('}'));
+  private Step entries(JsonNode plan, Vectors.Lists lists) {
+    Vectors.Texts keys =
+        lists == null ? new Vectors.Texts(DataTypes.StringType, bytes) : (Vectors.Texts) lists.items;
+    Step item = step(plan.get("item"), lists == null ? null : lists.values);
+    return new Step(lists) {
+      @Override
+      void read() {
+        int first = keys.count;
+        if (!begins('{', '}')) {
+          do {
+            token('"');
+            int start = text();
+            keys.add(start, length);
+            space();
+            token(':');
+            value(item);
+          } while (!ends('}'));
+        }
+        doubtIf(keys.repeats(keys.count - first)); // Python reads the last value of a key only
+        if (lists == null) {
+          keys.clear();
+        } else {
+          lists.addFrom(first);
+        }
       }
-      if (keys.repeats(keys.count - first)) {
-        throw doubt(); // Python reads the last value of a key only
-      }
-      if (lists == null) {
-        keys.clear();
-      } else {
-        lists.addFrom(first);
-      }
-    }
+    };
   }
 
   private final class Fields extends Step {
@@ -747,9 +635,7 @@ final class JsonDecoder extends Decoder {
             space();
             skip();
           } else {
-            if (seen[field] == object) {
-              throw doubt(); // Python reads the last value only
-            }
+            doubtIf(seen[field] == object); // Python reads the last value only
             seen[field] = object;
             missing--;
             hint = field + 1;
@@ -832,9 +718,7 @@ final class JsonDecoder extends Decoder {
       if (next == '"') {
         return;
       }
-      if (next != '\\') {
-        throw doubt();
-      }
+      doubtIf(next != '\\');
       switch (data[at++]) {
         case '"', '\\', '/', 'b', 'f', 'n', 'r', 't' -> {}
         case 'u' -> hex();

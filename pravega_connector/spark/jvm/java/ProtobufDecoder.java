@@ -19,7 +19,6 @@ final class ProtobufDecoder extends Decoder {
   private static final int FIXED64 = 1;
   private static final int DELIMITED = 2;
   private static final int FIXED32 = 5;
-  private static final int MOST_VARINT = 10;
   private static final long MICROS = 1_000_000;
   /** Seconds whose microseconds surely fit 64 bits. */
   private static final long MOST_SECONDS = Long.MAX_VALUE / MICROS - 3000;
@@ -38,42 +37,17 @@ final class ProtobufDecoder extends Decoder {
 
   // ---- the wire ----
 
-  private long varint() {
-    byte next = data[at++];
-    if (next >= 0) {
-      return next;
-    }
-    long value = next & 0x7f;
-    for (int i = 1; i < MOST_VARINT; i++) {
-      next = data[at++];
-      value |= (next & 0x7fL) << (7 * i);
-      if (next >= 0) {
-        if (i == MOST_VARINT - 1 && next > 1) {
-          throw doubt();
-        }
-        return value;
-      }
-    }
-    throw doubt();
-  }
-
   /** Read a tag of at most 32 bits, without needless bytes. */
   private int tag() {
     int start = at;
     long tag = varint();
     int size = at - start;
-    if (tag < 8 || tag >>> 32 != 0 || size > 1 && tag >>> 7 * (size - 1) == 0) {
-      throw doubt();
-    }
+    doubtIf(tag < 8 || tag >>> 32 != 0 || size > 1 && tag >>> 7 * (size - 1) == 0);
     return (int) tag;
   }
 
   private int length() {
-    long length = varint();
-    if (length < 0 || length > end - at) {
-      throw doubt();
-    }
-    return (int) length;
+    return inEvent(varint());
   }
 
   private void skip(int wire) {
@@ -104,7 +78,9 @@ final class ProtobufDecoder extends Decoder {
     abstract void read();
 
     /** Add the value that is not written. */
-    abstract void addDefault();
+    void addDefault() {
+      throw new IllegalStateException("a message has no default");
+    }
 
     /** Read a value as a number in the order of the values, without adding it. */
     long order() {
@@ -119,16 +95,16 @@ final class ProtobufDecoder extends Decoder {
   private Value value(JsonNode plan, Vectors.Vector to) {
     String kind = plan.get("kind").asText();
     return switch (kind) {
-      case "int32", "int64", "uint32", "sint32", "sint64" -> new Varint(kind, to);
-      case "fixed32", "sfixed32", "sfixed64" -> new Fixed(kind, to);
-      case "uint64", "fixed64" -> new Unsigned(kind, (Vectors.Decimals) to);
-      case "bool" -> new Flag((Vectors.Booleans) to);
-      case "float", "double" -> new Floating(kind, to);
+      case "int32", "int64", "uint32", "sint32", "sint64" -> varint(kind, to);
+      case "fixed32", "sfixed32", "sfixed64" -> fixed(kind, to);
+      case "uint64", "fixed64" -> unsigned(kind, (Vectors.Decimals) to);
+      case "bool" -> flag((Vectors.Booleans) to);
+      case "float", "double" -> floating(kind, to);
       case "string", "bytes" -> new Text(kind, (Vectors.Texts) to);
       case "enum" -> new Symbol(plan, (Vectors.Texts) to);
-      case "message" -> new Struct(plan, (Vectors.Structs) to);
-      case "timestamp" -> new Moment((Vectors.Longs) to);
-      case "wrapper" -> new Wrapper(plan, to);
+      case "message" -> struct(plan, (Vectors.Structs) to);
+      case "timestamp" -> timestamp((Vectors.Longs) to);
+      case "wrapper" -> wrapper(plan, to);
       default -> throw new IllegalArgumentException(plan.toString());
     };
   }
@@ -146,156 +122,128 @@ final class ProtobufDecoder extends Decoder {
     }
   }
 
-  private final class Varint extends Numeric {
-    private final boolean zigzag;
-    private final boolean narrow;
-    private final boolean unsigned;
-
-    Varint(String kind, Vectors.Vector to) {
-      super(VARINT, to);
-      zigzag = kind.startsWith("s");
-      narrow = kind.equals("int32");
-      unsigned = kind.equals("uint32") || kind.equals("sint32");
-    }
-
-    @Override
-    long order() {
-      long value = varint();
-      if (narrow && value != (int) value || unsigned && value >>> 32 != 0) {
-        throw doubt(); // Google's parsers drop the other bits
+  private Value varint(String kind, Vectors.Vector column) {
+    boolean zigzag = kind.startsWith("s");
+    boolean narrow = kind.equals("int32");
+    boolean unsigned = kind.equals("uint32") || kind.equals("sint32");
+    return new Numeric(VARINT, column) {
+      @Override
+      long order() {
+        long value = varint();
+        // Google's parsers drop the other bits.
+        doubtIf(narrow && value != (int) value || unsigned && value >>> 32 != 0);
+        return zigzag ? value >>> 1 ^ -(value & 1) : value;
       }
-      return zigzag ? value >>> 1 ^ -(value & 1) : value;
-    }
 
-    @Override
-    void read() {
-      long value = order();
-      if (to != null) {
-        to.add(value);
+      @Override
+      void read() {
+        long value = order();
+        if (to != null) {
+          to.add(value);
+        }
       }
-    }
+    };
   }
 
-  private final class Fixed extends Numeric {
-    private final boolean unsigned;
-
-    Fixed(String kind, Vectors.Vector to) {
-      super(kind.endsWith("64") ? FIXED64 : FIXED32, to);
-      unsigned = kind.equals("fixed32");
-    }
-
-    @Override
-    long order() {
-      long value = wire == FIXED64 ? fixed64() : fixed32();
-      return unsigned ? value & 0xffffffffL : value;
-    }
-
-    @Override
-    void read() {
-      long value = order();
-      if (to != null) {
-        to.add(value);
+  private Value fixed(String kind, Vectors.Vector column) {
+    boolean unsigned = kind.equals("fixed32");
+    return new Numeric(kind.endsWith("64") ? FIXED64 : FIXED32, column) {
+      @Override
+      long order() {
+        long value = wire == FIXED64 ? fixed64() : fixed32();
+        return unsigned ? value & 0xffffffffL : value;
       }
-    }
+
+      @Override
+      void read() {
+        long value = order();
+        if (to != null) {
+          to.add(value);
+        }
+      }
+    };
   }
 
-  private final class Unsigned extends Numeric {
-    private final Vectors.Decimals decimals;
-
-    Unsigned(String kind, Vectors.Decimals to) {
-      super(kind.equals("fixed64") ? FIXED64 : VARINT, to);
-      decimals = to;
-    }
-
-    private long number() {
-      return wire == FIXED64 ? fixed64() : varint();
-    }
-
-    @Override
-    long order() {
-      return number() ^ Long.MIN_VALUE;
-    }
-
-    @Override
-    long orderOfZero() {
-      return Long.MIN_VALUE;
-    }
-
-    @Override
-    void read() {
-      long value = number();
-      if (decimals != null && value < 0) {
-        decimals.add(new BigInteger(Long.toUnsignedString(value)));
-      } else if (decimals != null) {
-        decimals.add(value);
+  private Value unsigned(String kind, Vectors.Decimals decimals) {
+    return new Numeric(kind.equals("fixed64") ? FIXED64 : VARINT, decimals) {
+      private long number() {
+        return wire == FIXED64 ? fixed64() : varint();
       }
-    }
+
+      @Override
+      long order() {
+        return number() ^ Long.MIN_VALUE;
+      }
+
+      @Override
+      long orderOfZero() {
+        return Long.MIN_VALUE;
+      }
+
+      @Override
+      void read() {
+        long value = number();
+        if (decimals != null && value < 0) {
+          decimals.add(new BigInteger(Long.toUnsignedString(value)));
+        } else if (decimals != null) {
+          decimals.add(value);
+        }
+      }
+    };
   }
 
-  private final class Flag extends Value {
-    private final Vectors.Booleans flags;
-
-    Flag(Vectors.Booleans to) {
-      super(VARINT, to);
-      flags = to;
-    }
-
-    @Override
-    long order() {
-      long value = varint();
-      if (value >>> 1 != 0) {
-        throw doubt();
+  private Value flag(Vectors.Booleans flags) {
+    return new Value(VARINT, flags) {
+      @Override
+      long order() {
+        long value = varint();
+        doubtIf(value >>> 1 != 0);
+        return value;
       }
-      return value;
-    }
 
-    @Override
-    void read() {
-      long value = order();
-      if (flags != null) {
-        flags.add(value == 1);
+      @Override
+      void read() {
+        long value = order();
+        if (flags != null) {
+          flags.add(value == 1);
+        }
       }
-    }
 
-    @Override
-    void addDefault() {
-      if (flags != null) {
-        flags.add(false);
+      @Override
+      void addDefault() {
+        if (flags != null) {
+          flags.add(false);
+        }
       }
-    }
+    };
   }
 
-  private final class Floating extends Value {
-    private final Vectors.Floats floats;
-    private final Vectors.Doubles doubles;
-
-    Floating(String kind, Vectors.Vector to) {
-      super(kind.equals("float") ? FIXED32 : FIXED64, to);
-      floats = to instanceof Vectors.Floats column ? column : null;
-      doubles = to instanceof Vectors.Doubles column ? column : null;
-    }
-
-    private void add(float single, double value) {
-      if (floats != null) {
-        floats.add(single);
-      } else if (doubles != null) {
-        doubles.add(value);
+  private Value floating(String kind, Vectors.Vector column) {
+    Vectors.Floats floats = column instanceof Vectors.Floats found ? found : null;
+    Vectors.Doubles doubles = column instanceof Vectors.Doubles found ? found : null;
+    return new Value(kind.equals("float") ? FIXED32 : FIXED64, column) {
+      private void add(float single, double value) {
+        if (floats != null) {
+          floats.add(single);
+        } else if (doubles != null) {
+          doubles.add(value);
+        }
       }
-    }
 
-    @Override
-    void read() {
-      if (wire == FIXED32) {
-        add(Float.intBitsToFloat(fixed32()), 0);
-      } else {
-        add(0, Double.longBitsToDouble(fixed64()));
+      @Override
+      void read() {
+        if (wire == FIXED32) {
+          add(Float.intBitsToFloat(fixed32()), 0);
+        } else {
+          add(0, Double.longBitsToDouble(fixed64()));
+        }
       }
-    }
 
-    @Override
-    void addDefault() {
-      add(0, 0);
-    }
+      @Override
+      void addDefault() {
+        add(0, 0);
+      }
+    };
   }
 
   private final class Text extends Value {
@@ -314,10 +262,7 @@ final class ProtobufDecoder extends Decoder {
       if (utf8) {
         checkText(at, length);
       }
-      if (texts != null) {
-        texts.add(at, length);
-      }
-      at += length;
+      take(texts, length);
     }
 
     @Override
@@ -351,9 +296,7 @@ final class ProtobufDecoder extends Decoder {
 
     private void add(long number) {
       int[] place = number >= 0 && number < small.length ? small[(int) number] : names.get(number);
-      if (place == null) {
-        throw doubt();
-      }
+      doubtIf(place == null);
       if (texts != null) {
         texts.add(place[0], place[1]);
       }
@@ -372,102 +315,64 @@ final class ProtobufDecoder extends Decoder {
 
   // ---- messages ----
 
-  /** Read the length of a message, then its fields. */
-  private void inside(Message message) {
-    int length = length();
-    int outer = end;
-    end = at + length;
-    message.add();
-    end = outer;
-  }
-
-  private final class Struct extends Value {
-    private final Message message;
-
-    Struct(JsonNode plan, Vectors.Structs to) {
-      super(DELIMITED, to);
-      message = new Message(plan, to);
-    }
-
-    @Override
-    void read() {
-      inside(message);
-    }
-
-    @Override
-    void addDefault() {
-      throw new IllegalStateException("a message has no default");
-    }
+  private Value struct(JsonNode plan, Vectors.Structs to) {
+    Message message = new Message(plan, to);
+    return new Value(DELIMITED, to) {
+      @Override
+      void read() {
+        int length = length();
+        int outer = end;
+        end = at + length;
+        message.add();
+        end = outer;
+      }
+    };
   }
 
   /** Google's wrapper of one value: its message is the value. */
-  private final class Wrapper extends Value {
-    private final Value value;
-
-    Wrapper(JsonNode plan, Vectors.Vector to) {
-      super(DELIMITED, to);
-      value = value(plan.get("value"), to);
-    }
-
-    @Override
-    void read() {
-      int length = length();
-      int outer = end;
-      end = at + length;
-      if (at == end) {
-        value.addDefault();
-      } else if (tag() == (1 << 3 | value.wire)) {
-        value.read();
-      } else {
-        throw doubt();
+  private Value wrapper(JsonNode plan, Vectors.Vector column) {
+    Value value = value(plan.get("value"), column);
+    return new Value(DELIMITED, column) {
+      @Override
+      void read() {
+        int length = length();
+        int outer = end;
+        end = at + length;
+        if (at == end) {
+          value.addDefault();
+        } else {
+          doubtIf(tag() != (1 << 3 | value.wire));
+          value.read();
+        }
+        doubtIf(at != end);
+        end = outer;
       }
-      if (at != end) {
-        throw doubt();
-      }
-      end = outer;
-    }
-
-    @Override
-    void addDefault() {
-      throw new IllegalStateException("a message has no default");
-    }
+    };
   }
 
   /** Google's timestamp: seconds and nanoseconds, of which microseconds remain. */
-  private final class Moment extends Value {
-    private final Vectors.Longs longs;
-
-    Moment(Vectors.Longs to) {
-      super(DELIMITED, to);
-      longs = to;
-    }
-
-    @Override
-    void read() {
-      int length = length();
-      int stop = at + length;
-      long seconds = 0;
-      long nanos = 0;
-      if (at < stop && data[at] == (1 << 3 | VARINT)) {
-        at++;
-        seconds = varint();
+  private Value timestamp(Vectors.Longs longs) {
+    return new Value(DELIMITED, longs) {
+      @Override
+      void read() {
+        int length = length();
+        int stop = at + length;
+        long seconds = 0;
+        long nanos = 0;
+        if (at < stop && data[at] == (1 << 3 | VARINT)) {
+          at++;
+          seconds = varint();
+        }
+        if (at < stop && data[at] == (2 << 3 | VARINT)) {
+          at++;
+          nanos = varint();
+        }
+        doubtIf(at != stop || nanos < 0 || nanos >= 1_000_000_000 || seconds > MOST_SECONDS || seconds < -MOST_SECONDS);
+        if (longs != null) {
+          longs.add(seconds * MICROS + nanos / 1000);
+        }
       }
-      if (at < stop && data[at] == (2 << 3 | VARINT)) {
-        at++;
-        nanos = varint();
-      }
-      if (at != stop || nanos < 0 || nanos >= 1_000_000_000 || seconds > MOST_SECONDS || seconds < -MOST_SECONDS) {
-        throw doubt();
-      }
-      if (longs != null) {
-        longs.add(seconds * MICROS + nanos / 1000);
-      }
-    }
-
-    @Override
-    void addDefault() {
-      throw new IllegalStateException("a message has no default");
-    }
+    };
   }
 
   /** Fields of a message. */
@@ -519,15 +424,12 @@ final class ProtobufDecoder extends Decoder {
         Field field = field(tag >>> 3);
         if (field != null) {
           field.read(tag & 7, this);
-        } else if (unknownMatter) {
-          throw doubt();
         } else {
+          doubtIf(unknownMatter);
           skip(tag & 7);
         }
       }
-      if (at != end) {
-        throw doubt();
-      }
+      doubtIf(at != end);
       for (Field field : fields) {
         field.finish(message);
       }
@@ -578,14 +480,10 @@ final class ProtobufDecoder extends Decoder {
         readItems(wire);
         return;
       }
-      if (wire != value.wire || seen == message.message) {
-        throw doubt();
-      }
+      doubtIf(wire != value.wire || seen == message.message);
       seen = message.message;
       if (oneof >= 0) {
-        if (message.oneofs[oneof] == message.message) {
-          throw doubt();
-        }
+        doubtIf(message.oneofs[oneof] == message.message);
         message.oneofs[oneof] = message.message;
       }
       value.read();
@@ -594,18 +492,15 @@ final class ProtobufDecoder extends Decoder {
     private void readItems(int wire) {
       if (wire == value.wire) {
         value.read();
-      } else if (wire == DELIMITED) {
-        int length = length();
-        int stop = at + length;
-        while (at < stop) {
-          value.read();
-        }
-        if (at != stop) {
-          throw doubt();
-        }
-      } else {
-        throw doubt();
+        return;
       }
+      doubtIf(wire != DELIMITED);
+      int length = length();
+      int stop = at + length;
+      while (at < stop) {
+        value.read();
+      }
+      doubtIf(at != stop);
     }
 
     void finish(int message) {
@@ -654,9 +549,7 @@ final class ProtobufDecoder extends Decoder {
 
     /** Note the place of an entry. */
     void note(int wire) {
-      if (wire != DELIMITED) {
-        throw doubt();
-      }
+      doubtIf(wire != DELIMITED);
       int length = length();
       if (count == starts.length) {
         starts = Arrays.copyOf(starts, 2 * count);
@@ -706,9 +599,7 @@ final class ProtobufDecoder extends Decoder {
       int place = entry;
       while (place > 0) {
         int compared = compare(order[place - 1], entry);
-        if (compared == 0 || compared > 0 && count > MOST_SORTED) {
-          throw doubt(); // of equal keys, the last one counts
-        }
+        doubtIf(compared == 0 || compared > 0 && count > MOST_SORTED); // of equal keys, the last one counts
         if (compared < 0) {
           break;
         }
@@ -736,14 +627,11 @@ final class ProtobufDecoder extends Decoder {
       if (at < end && data[at] == valueTag) {
         at++;
         value.read();
-      } else if (valueHasDefault) {
-        value.addDefault();
       } else {
-        throw doubt();
+        doubtIf(!valueHasDefault);
+        value.addDefault();
       }
-      if (at != end) {
-        throw doubt();
-      }
+      doubtIf(at != end);
     }
   }
 }

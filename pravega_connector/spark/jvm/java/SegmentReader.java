@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.Map;
 import java.util.TreeMap;
@@ -15,22 +14,10 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
  * Reader of the ranges of one task. A batch has the complete events of one answer of a segment store.
- *
- * <p>It knows three messages: Hello, ReadSegment and SegmentRead. Whatever else happens goes to {@link Support}: the
- * project's Python decides what an answer means, pauses, finds the segment again, or returns an error.
  */
-final class SegmentReader implements PartitionReader<ColumnarBatch> {
-  static final int SEGMENT_READ = 10;
-
-  /** Bytes of one request, and requests in flight. */
-  static final int CHUNK = 1 << 20;
+final class SegmentReader extends SegmentClient implements PartitionReader<ColumnarBatch> {
+  /** Requests in flight. */
   private static final int DEPTH = 2;
-  /** Bytes that a server may answer with although fewer were requested. */
-  static final int LEAST_ANSWER = 8;
-  /** Largest event, in bytes, as in the Python reader. */
-  static final int MAX_EVENT = 128 << 20;
-  /** Largest message other than an answer to a read. */
-  static final int MAX_REPLY = 1 << 20;
 
   private final Task task;
   private final EventColumns rows;
@@ -39,27 +26,14 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
   /** Rows of the batch that Python has decoded; null if it has not. */
   private PythonRows python;
   private ColumnarBatch batch;
-  private final Support support;
   private final ReadMetric.Counts counts = new ReadMetric.Counts();
-  private final ByteBuffer head = ByteBuffer.allocateDirect(4096);
   private ByteBuffer data = ByteBuffer.allocateDirect(CHUNK + (1 << 16));
   private ByteBuffer spare = ByteBuffer.allocateDirect(CHUNK + (1 << 16));
-  /** Bytes at the beginning of {@code data} that belong to an event whose rest is still to come. */
-  private int carried;
 
   private int nextSlice;
-  private Task.Slice slice;
-  private byte[] segment;
-  private StoreLink link;
   private String linkedTo;
   private boolean lostLink;
-  private String host;
-  private int port;
-  private byte[] token;
-  private double renewal;
-  private double quiet;
-  /** Offset of the next byte to come, and of the next byte to request. */
-  private long position;
+  /** Offset of the next byte to request. */
   private long requested;
   /** Lengths of the requests in flight and answers that came early, by offset. */
   private final TreeMap<Long, Integer> inFlight = new TreeMap<>();
@@ -67,12 +41,11 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
   private final TreeMap<Long, byte[]> early = new TreeMap<>();
 
   SegmentReader(Task task, StructType columns, TypedPlan typed, String support) {
+    super(new Support(support));
     this.task = task;
     this.columns = columns;
     this.typed = typed;
     this.rows = new EventColumns(columns, typed);
-    this.support = new Support(support);
-    quiet = this.support.quiet();
   }
 
   @Override
@@ -105,7 +78,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
         end();
         continue;
       }
-      if (carried >= EventColumns.HEADER && !isFrame(0)) {
+      if (carried >= EventColumns.HEADER && !isFrame(data, 0)) {
         recover(support.frame(position - carried, bytesOfCarried()));
       }
       try {
@@ -146,17 +119,11 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
 
   // ---- one slice ----
 
-  private void begin(Task.Slice next) {
-    slice = next;
-    segment = next.segment().getBytes(StandardCharsets.UTF_8);
+  @Override
+  void begin(Task.Slice next) {
+    super.begin(next);
     rows.begin(next);
-    carried = 0;
-    restartAt(next.start());
-    if (next.host() != null) {
-      at(next.host(), next.port(), next.token(), next.renewal());
-    } else {
-      host = null;
-    }
+    restartAt(position);
   }
 
   private void end() {
@@ -170,18 +137,6 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
     }
   }
 
-  private void at(String newHost, int newPort, String newToken, double newRenewal) {
-    host = newHost;
-    port = newPort;
-    token = newToken.getBytes(StandardCharsets.UTF_8);
-    renewal = newRenewal;
-  }
-
-  private void at(JsonNode answer) {
-    at(answer.get("host").asText(), answer.get("port").asInt(), answer.get("token").asText(),
-        answer.get("renewal").asDouble());
-  }
-
   private void restartAt(long offset) {
     position = requested = offset;
     inFlight.clear();
@@ -189,26 +144,10 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
     early.clear();
   }
 
-  private void unlink() {
-    if (link != null) {
-      link.close();
-      link = null;
-    }
-  }
-
-  /** Ask the Python side about this slice. Throws what it returns as an error. */
-  private JsonNode ask(ObjectNode request) {
-    request.put("scope", slice.scope()).put("stream", slice.stream()).put("segment_id", slice.segmentId());
-    return support.ask(request.put("event", position - carried));
-  }
-
   /** Tell the Python side of a failure of this slice, and continue as it says. */
   private void recover(ObjectNode failure) {
     lostLink |= link != null;
-    unlink();
-    failure.put("start", slice.start()).put("end", slice.end()).put("store", host + ":" + port);
-    JsonNode answer = ask(failure.put("position", position));
-    quiet = answer.get("quiet").asDouble();
+    JsonNode answer = report(failure);
     counts.add(ReadMetric.Kind.RETRIES, answer.get("retries").asLong());
     long event = answer.get("event").asLong();
     if (event != position - carried) {
@@ -218,23 +157,22 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
       position = event;
     }
     restartAt(position);
-    at(answer);
   }
 
   // ---- requests and answers ----
 
   private void connect() throws IOException {
-    String place = host + ":" + port;
-    if (link != null && place.equals(linkedTo)) {
+    String address = place.address();
+    if (link != null && address.equals(linkedTo)) {
       return;
     }
     unlink();
     restartAt(position);
-    link = StoreLink.open(host, port, support.tls(), quiet);
+    link = StoreLink.open(place.host(), place.port(), support.tls(), quiet);
     counts.add(ReadMetric.Kind.RECONNECTS, lostLink ? 1 : 0);
     lostLink = false;
-    linkedTo = place;
-    link.greet(place, "read");
+    linkedTo = address;
+    link.greet(address, "read");
   }
 
   private void request() throws IOException {
@@ -253,15 +191,13 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
         return;
       }
       inFlight.put(offset, length);
-      link.requestRead(segment, offset, length, token);
+      link.requestRead(segment, offset, length, place.token());
     }
   }
 
   /** Append the next bytes of the segment to {@code data}. */
   private void receive() throws IOException {
-    if (host == null || System.currentTimeMillis() / 1000.0 >= renewal) {
-      at(ask(support.place()));
-    }
+    locate();
     connect();
     link.quiet = quiet;
     long since = System.nanoTime();
@@ -274,7 +210,8 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
         return;
       }
       request();
-      int length = readHeader();
+      readHead(8);
+      int length = messageLength();
       switch (head.getInt(0)) {
         case SEGMENT_READ -> {
           if (answer(length)) {
@@ -291,8 +228,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
         default -> {
           byte[] reply = new byte[length];
           link.read(ByteBuffer.wrap(reply));
-          refused(head.getInt(0), reply);
-          return;
+          throw new Refusal(support.replied(head.getInt(0), reply, inFlight));
         }
       }
     }
@@ -300,28 +236,10 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
 
   /** Read an answer to a request. Return true if its bytes are the next ones of the segment. */
   private boolean answer(int length) throws IOException {
-    readHead(2);
-    int name = head.getShort(0) & 0xffff;
-    int fixed = name + 8 + 1 + 1 + 4;
-    if (2 + fixed + 8 > length || fixed > head.capacity()) {
-      throw new IOException("an answer of " + length + " bytes to a read is too short");
-    }
-    readHead(fixed);
-    long offset = head.getLong(name);
-    boolean sealedEnd = head.get(name + 9) != 0;
-    int size = head.getInt(name + 10);
-    boolean ours = name == segment.length;
-    for (int i = 0; ours && i < name; i++) {
-      ours = head.get(i) == segment[i];
-    }
-    Integer wanted = inFlight.get(offset);
-    boolean valid = ours && wanted != null && size >= 0 && size <= Math.max(wanted, LEAST_ANSWER) && size <= length - fixed - 10;
-    if (!valid || size == 0 || (size < wanted && sealedEnd)) {
-      ObjectNode failure = support.answered(head, name, offset, size, wanted, sealedEnd);
-      throw new Refusal(failure);
-    }
+    Answer answer = readAnswer(length, false);
+    long offset = answer.offset();
     inFlight.remove(offset);
-    int kept = Math.min(size, wanted);
+    int kept = answer.kept();
     byte[] stash = offset == position ? null : new byte[kept];
     if (stash == null) {
       data = roomFor(data, carried, kept);
@@ -331,13 +249,9 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
       link.read(ByteBuffer.wrap(stash));
       early.put(offset, stash);
     }
-    skip(length - 2 - fixed - kept - 8);
-    readHead(8);
-    if (head.getLong(0) != offset) {
-      throw new IOException("an answer to request " + head.getLong(0) + " came for request " + offset);
-    }
-    if (kept < wanted) {
-      gaps.put(offset + kept, wanted - kept);
+    readEnd(answer);
+    if (kept < answer.wanted()) {
+      gaps.put(offset + kept, answer.wanted() - kept);
     }
     if (stash != null) {
       return false;
@@ -346,39 +260,15 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
     return true;
   }
 
-  private void received(int size) {
-    carried += size;
-    position += size;
+  @Override
+  Integer wanted(long offset) {
+    return inFlight.get(offset);
+  }
+
+  @Override
+  void received(int size) {
+    super.received(size);
     counts.add(ReadMetric.Kind.BYTES, size);
-    support.progressed();
-  }
-
-  private void refused(int type, byte[] reply) throws Refusal {
-    throw new Refusal(support.replied(type, Base64.getEncoder().encodeToString(reply), inFlight));
-  }
-
-  private int readHeader() throws IOException {
-    readHead(8);
-    int length = head.getInt(4);
-    int limit = head.getInt(0) == SEGMENT_READ ? CHUNK + (1 << 17) : MAX_REPLY;
-    if (length < 0 || length > limit) {
-      throw new IOException("a message of " + length + " bytes");
-    }
-    return length;
-  }
-
-  private void readHead(int size) throws IOException {
-    if (size > head.capacity()) {
-      throw new IOException("a field of " + size + " bytes");
-    }
-    head.clear().limit(size);
-    link.read(head);
-  }
-
-  private void skip(int size) throws IOException {
-    for (int left = size; left > 0; left -= head.capacity()) {
-      readHead(Math.min(left, head.capacity()));
-    }
   }
 
   private static ByteBuffer roomFor(ByteBuffer buffer, int used, int more) {
@@ -400,7 +290,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
     int at = 0;
     while (at + EventColumns.HEADER <= carried) {
       int length = data.getInt(at + 4);
-      if (!isFrame(at)) {
+      if (!isFrame(data, at)) {
         break; // the next call finds it at the beginning of the buffer
       }
       if (at + EventColumns.HEADER + length > carried) {
@@ -428,11 +318,6 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
     carried -= at;
   }
 
-  private boolean isFrame(int at) {
-    int length = data.getInt(at + 4);
-    return data.getInt(at) == 0 && length >= 0 && length <= MAX_EVENT;
-  }
-
   private byte[] bytesOfCarried() {
     byte[] header = new byte[Math.min(carried, EventColumns.HEADER)];
     data.get(0, header);
@@ -444,16 +329,5 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
     closePython();
     unlink();
     support.ended();
-  }
-
-  /** Answer that the Python side has to judge. */
-  static final class Refusal extends IOException {
-    private static final long serialVersionUID = 1L;
-    final transient ObjectNode failure;
-
-    Refusal(ObjectNode failure) {
-      super("refused");
-      this.failure = failure;
-    }
   }
 }

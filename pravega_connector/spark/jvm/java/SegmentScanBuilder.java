@@ -5,23 +5,21 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
-import org.apache.spark.sql.sources.EqualNullSafe;
-import org.apache.spark.sql.sources.EqualTo;
 import org.apache.spark.sql.sources.Filter;
-import org.apache.spark.sql.sources.GreaterThan;
-import org.apache.spark.sql.sources.GreaterThanOrEqual;
-import org.apache.spark.sql.sources.In;
-import org.apache.spark.sql.sources.LessThan;
-import org.apache.spark.sql.sources.LessThanOrEqual;
 import org.apache.spark.sql.sources.Not;
 import org.apache.spark.sql.types.StructType;
+import scala.Product;
 
 /** Builder of a scan: it has the columns and the filters on metadata columns that Spark passes down. */
 final class SegmentScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownFilters {
+  /** Filters of an attribute and a value, or several values. */
+  private static final Set<String> COMPARISONS = Set.of(
+      "In", "EqualTo", "EqualNullSafe", "GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual");
   private final ObjectNode plan;
   private final TypedPlan typed;
   private final ArrayNode pushed = Planning.JSON.createArrayNode();
@@ -61,30 +59,12 @@ final class SegmentScanBuilder implements ScanBuilder, SupportsPushDownRequiredC
     if (filter instanceof Not not) {
       ObjectNode child = encoded(not.child());
       // An offset that is excluded leaves out no part of a segment.
-      return child == null || child.get("attribute").asText().equals("offset") ? null : Planning.JSON.createObjectNode().put("kind", "Not").set("child", child);
+      boolean excludes = child == null || child.get("attribute").asText().equals("offset");
+      return excludes ? null : Planning.JSON.createObjectNode().put("kind", "Not").set("child", child);
     }
-    if (filter instanceof In in) {
-      return encoded("In", in.attribute(), in.values());
-    }
-    if (filter instanceof EqualTo equal) {
-      return encoded("EqualTo", equal.attribute(), equal.value());
-    }
-    if (filter instanceof EqualNullSafe equal) {
-      return encoded("EqualNullSafe", equal.attribute(), equal.value());
-    }
-    if (filter instanceof GreaterThan greater) {
-      return encoded("GreaterThan", greater.attribute(), greater.value());
-    }
-    if (filter instanceof GreaterThanOrEqual greater) {
-      return encoded("GreaterThanOrEqual", greater.attribute(), greater.value());
-    }
-    if (filter instanceof LessThan less) {
-      return encoded("LessThan", less.attribute(), less.value());
-    }
-    if (filter instanceof LessThanOrEqual less) {
-      return encoded("LessThanOrEqual", less.attribute(), less.value());
-    }
-    return null;
+    return filter instanceof Product parts && COMPARISONS.contains(parts.productPrefix())
+        ? encoded(parts.productPrefix(), (String) parts.productElement(0), parts.productElement(1))
+        : null;
   }
 
   private static ObjectNode encoded(String kind, String attribute, Object value) {

@@ -5,12 +5,10 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
-import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -55,40 +53,29 @@ final class Support {
     if (tls.isNull()) {
       return null;
     }
-    return new StoreLink.Tls(text(tls.get("authorities")), text(tls.get("server_name")), tls.get("checks_host").asBoolean());
-  }
-
-  private static String text(JsonNode value) {
-    return value.isNull() ? null : value.asText();
+    boolean checksHost = tls.get("checks_host").asBoolean();
+    return new StoreLink.Tls(tls.get("authorities").textValue(), tls.get("server_name").textValue(), checksHost);
   }
 
   // ---- requests ----
 
-  private static ObjectNode request(String action) {
-    return Planning.JSON.createObjectNode().put("do", action);
-  }
-
-  ObjectNode place() {
-    return request("place");
-  }
-
   ObjectNode lost(IOException error) {
-    return request("lost").put("text", error.getMessage() == null ? error.toString() : error.getMessage());
+    return Planning.request("lost").put("text", error.getMessage() == null ? error.toString() : error.getMessage());
   }
 
   ObjectNode frame(long offset, byte[] header) {
-    return request("frame").put("offset", offset).put("header", Base64.getEncoder().encodeToString(header));
+    return Planning.request("frame").put("offset", offset).put("header", header);
   }
 
   ObjectNode answered(ByteBuffer head, int name, long offset, int size, Integer wanted, boolean end) {
     byte[] segment = new byte[name];
     head.get(0, segment);
-    ObjectNode request = request("answered").put("segment", new String(segment, StandardCharsets.UTF_8));
+    ObjectNode request = Planning.request("answered").put("segment", new String(segment, StandardCharsets.UTF_8));
     return request.put("offset", offset).put("size", size).put("wanted", wanted).put("end_of_segment", end);
   }
 
-  ObjectNode replied(int type, String reply, Map<Long, Integer> inFlight) {
-    ObjectNode request = request("replied").put("type", type).put("reply", reply);
+  ObjectNode replied(int type, byte[] reply, Map<Long, Integer> inFlight) {
+    ObjectNode request = Planning.request("replied").put("type", type).put("reply", reply);
     inFlight.forEach((offset, length) -> request.withArray("in_flight").addArray().add(offset).add(length));
     return request;
   }
@@ -101,7 +88,7 @@ final class Support {
   /** Note that the slice is done. */
   void ended() {
     if (helper != null) {
-      helper.send(request("end").put("session", number).toString());
+      helper.send(Planning.request("end").put("session", number).toString());
       helper = null;
     }
   }

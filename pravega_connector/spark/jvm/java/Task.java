@@ -1,16 +1,30 @@
 package pravegaserde.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.nio.charset.StandardCharsets;
 import org.apache.spark.sql.connector.read.InputPartition;
 
 /** Ranges of segments that one task reads, one after the other. */
 final class Task implements InputPartition {
   private static final long serialVersionUID = 1L;
 
-  /** Range [start, end) of a segment, and the segment store as the driver knows it: host is null if it does not. */
+  /** Segment store of a segment, the token for it, and when to ask for another one. */
+  record Place(String host, int port, byte[] token, double renewal) implements java.io.Serializable {
+    /** Return the place in an answer of Python; null if it does not know it. */
+    static Place of(JsonNode each) {
+      byte[] token = each.get("token").asText().getBytes(StandardCharsets.UTF_8);
+      String host = each.get("host").textValue();
+      return host == null ? null : new Place(host, each.get("port").asInt(), token, each.get("renewal").asDouble());
+    }
+
+    String address() {
+      return host + ":" + port;
+    }
+  }
+
+  /** Range [start, end) of a segment, and the segment store as the driver knows it: place is null if it does not. */
   record Slice(
-      String scope, String stream, long segmentId, String segment, long start, long end,
-      String host, int port, String token, double renewal,
+      String scope, String stream, long segmentId, String segment, long start, long end, Place place,
       long[] places, long[] lows, long[] highs)
       implements java.io.Serializable {}
 
@@ -37,12 +51,9 @@ final class Task implements InputPartition {
   }
 
   private static Slice slice(JsonNode each) {
-    JsonNode host = each.get("host");
     return new Slice(
         each.get("scope").asText(), each.get("stream").asText(), each.get("segment_id").asLong(),
-        each.get("segment").asText(), each.get("start").asLong(), each.get("end").asLong(),
-        host.isNull() ? null : host.asText(), each.get("port").asInt(), each.get("token").asText(),
-        each.get("renewal").asDouble(),
+        each.get("segment").asText(), each.get("start").asLong(), each.get("end").asLong(), Place.of(each),
         longs(each.get("places")), longs(each.get("lows")), longs(each.get("highs")));
   }
 

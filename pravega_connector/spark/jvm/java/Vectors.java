@@ -4,6 +4,8 @@ import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Set;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
@@ -145,7 +147,9 @@ final class Vectors {
     abstract void grow(int capacity);
 
     /** Add any value, for a null. */
-    abstract void addEmpty();
+    void addEmpty() {
+      next();
+    }
 
     /** Add a number that the type has, rounded once for a float. */
     void add(long number) {
@@ -191,11 +195,6 @@ final class Vectors {
     }
 
     @Override
-    void addEmpty() {
-      next();
-    }
-
-    @Override
     public long getLong(int row) {
       return values[row];
     }
@@ -217,11 +216,6 @@ final class Vectors {
     void add(long number) {
       int row = next();
       values[row] = (int) number;
-    }
-
-    @Override
-    void addEmpty() {
-      next();
     }
 
     @Override
@@ -263,11 +257,6 @@ final class Vectors {
     }
 
     @Override
-    void addEmpty() {
-      next();
-    }
-
-    @Override
     public float getFloat(int row) {
       return values[row];
     }
@@ -297,11 +286,6 @@ final class Vectors {
     }
 
     @Override
-    void addEmpty() {
-      next();
-    }
-
-    @Override
     public double getDouble(int row) {
       return values[row];
     }
@@ -325,38 +309,40 @@ final class Vectors {
     }
 
     @Override
-    void addEmpty() {
-      next();
-    }
-
-    @Override
     public boolean getBoolean(int row) {
       return values[row];
     }
   }
 
-  /** Texts, or bytes. */
-  static final class Texts extends Vector {
-    private final Bytes bytes;
-    private int[] starts = new int[CAPACITY];
-    private int[] lengths = new int[CAPACITY];
+  /** Column of values that are parts of other data. */
+  private abstract static class Parts extends Vector {
+    int[] starts = new int[CAPACITY];
+    int[] lengths = new int[CAPACITY];
 
-    Texts(DataType type, Bytes bytes) {
+    Parts(DataType type) {
       super(type);
-      this.bytes = bytes;
     }
 
     @Override
-    void grow(int capacity) {
+    final void grow(int capacity) {
       starts = Arrays.copyOf(starts, capacity);
       lengths = Arrays.copyOf(lengths, capacity);
     }
 
-    /** Add the text at a position in the bytes of the batch. */
-    void add(int start, int length) {
+    final void add(int start, int length) {
       int row = next();
       starts[row] = start;
       lengths[row] = length;
+    }
+  }
+
+  /** Texts, or bytes: each at a position in the bytes of the batch. */
+  static final class Texts extends Parts {
+    private final Bytes bytes;
+
+    Texts(DataType type, Bytes bytes) {
+      super(type);
+      this.bytes = bytes;
     }
 
     @Override
@@ -380,7 +366,7 @@ final class Vectors {
         return false;
       }
       if (size > 16) {
-        java.util.Set<UTF8String> seen = new java.util.HashSet<>(2 * size);
+        Set<UTF8String> seen = new HashSet<>(2 * size);
         for (int i = count - size; i < count; i++) {
           if (!seen.add(getUTF8String(i))) {
             return true;
@@ -433,11 +419,6 @@ final class Vectors {
       int row = next();
       low[row] = unscaled.longValue();
       high[row] = unscaled.shiftRight(64).longValue();
-    }
-
-    @Override
-    void addEmpty() {
-      next();
     }
 
     @Override
@@ -500,13 +481,11 @@ final class Vectors {
   }
 
   /** Lists of items, or maps of keys and values. */
-  static final class Lists extends Vector {
+  static final class Lists extends Parts {
     /** Items, or keys. */
     final Vector items;
     /** Values; null for lists. */
     final Vector values;
-    private int[] starts = new int[CAPACITY];
-    private int[] lengths = new int[CAPACITY];
 
     Lists(DataType type, Vector items, Vector values) {
       super(type);
@@ -523,17 +502,9 @@ final class Vectors {
       }
     }
 
-    @Override
-    void grow(int capacity) {
-      starts = Arrays.copyOf(starts, capacity);
-      lengths = Arrays.copyOf(lengths, capacity);
-    }
-
     /** Add the list of all items from this one on. */
     void addFrom(int first) {
-      int row = next();
-      starts[row] = first;
-      lengths[row] = items.count - first;
+      add(first, items.count - first);
     }
 
     @Override

@@ -1,15 +1,12 @@
 package pravegaserde.spark;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Base64;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
@@ -22,7 +19,7 @@ import java.util.concurrent.BlockingQueue;
  * that was held for long is sent again on a new connection, in case the store has lost it. For failures, see {@link
  * Support}.
  */
-final class SegmentTail implements Runnable {
+final class SegmentTail extends SegmentClient implements Runnable {
   private static final int SEGMENT_IS_SEALED = 51;
   private static final double PING_SECONDS = 5;
   private static final double HELD_SECONDS = 60;
@@ -30,36 +27,17 @@ final class SegmentTail implements Runnable {
   private static final long PAUSE_MILLIS = 100;
 
   private final int number;
-  private final Task.Slice slice;
-  private final byte[] segment;
-  private final Support support;
   private final BlockingQueue<TailReader.Arrival> arrivals;
-  private final ByteBuffer head = ByteBuffer.allocate(4096);
-
-  private StoreLink link;
-  private String host;
-  private int port;
-  private byte[] token;
-  private double renewal;
-  private double quiet;
-  /** Offset of the next byte to come. */
-  private long position;
-  /** Bytes before {@code position} that belong to an event whose rest is still to come. */
   private byte[] data = new byte[1 << 16];
-  private int carried;
+  /** Bytes that the read has requested. */
+  private int requested;
   private boolean ended;
 
   SegmentTail(int number, Task.Slice slice, Support support, BlockingQueue<TailReader.Arrival> arrivals) {
+    super(support);
     this.number = number;
-    this.slice = slice;
-    this.support = support;
     this.arrivals = arrivals;
-    segment = slice.segment().getBytes(StandardCharsets.UTF_8);
-    position = slice.start();
-    quiet = support.quiet();
-    if (slice.host() != null) {
-      at(slice.host(), slice.port(), slice.token(), slice.renewal());
-    }
+    begin(slice);
   }
 
   @Override
@@ -96,7 +74,7 @@ final class SegmentTail implements Runnable {
   private void follow() throws IOException, InterruptedException {
     try {
       receive();
-    } catch (SegmentReader.Refusal refusal) {
+    } catch (Refusal refusal) {
       recover(refusal.failure);
     } catch (InterruptedIOException error) {
       if (!(error instanceof SocketTimeoutException)) {
@@ -114,39 +92,9 @@ final class SegmentTail implements Runnable {
     }
   }
 
-  private void at(String newHost, int newPort, String newToken, double newRenewal) {
-    host = newHost;
-    port = newPort;
-    token = newToken.getBytes(StandardCharsets.UTF_8);
-    renewal = newRenewal;
-  }
-
-  private void at(JsonNode answer) {
-    at(answer.get("host").asText(), answer.get("port").asInt(), answer.get("token").asText(),
-        answer.get("renewal").asDouble());
-  }
-
-  private void unlink() {
-    if (link != null) {
-      link.close();
-      link = null;
-    }
-  }
-
-  /** Ask the Python side about this segment. Throws what it returns as an error. */
-  private JsonNode ask(ObjectNode request) {
-    request.put("scope", slice.scope()).put("stream", slice.stream()).put("segment_id", slice.segmentId());
-    return support.ask(request.put("event", position - carried));
-  }
-
   /** Tell the Python side of a failure, and continue as it says. */
   private void recover(ObjectNode failure) throws InterruptedException {
-    unlink();
-    failure.put("start", slice.start()).put("end", slice.end()).put("store", host + ":" + port);
-    JsonNode answer = ask(failure.put("position", position));
-    quiet = answer.get("quiet").asDouble();
-    at(answer);
-    long event = answer.get("event").asLong();
+    long event = report(failure).get("event").asLong();
     if (event >= slice.end()) {
       ended = true; // the rest of the segment is lost: the next batch resumes after it
       carried = 0;
@@ -159,32 +107,23 @@ final class SegmentTail implements Runnable {
 
   // ---- requests and answers ----
 
-  private void connect() throws IOException {
-    link = StoreLink.open(host, port, support.tls(), quiet);
-    link.greet(host + ":" + port, "read");
-  }
-
   /** Append the next bytes of the segment to {@code data}; none if the read was held for long. */
   private void receive() throws IOException, InterruptedException {
-    if (host == null || System.currentTimeMillis() / 1000.0 >= renewal) {
-      at(ask(support.place()));
+    if (locate()) {
       unlink();
     }
     if (link == null) {
-      connect();
+      link = StoreLink.open(place.host(), place.port(), support.tls(), quiet);
+      link.greet(place.address(), "read");
     }
-    int wanted = (int) Math.min(SegmentReader.CHUNK, slice.end() - position);
-    link.requestRead(segment, position, wanted, token);
+    requested = (int) Math.min(CHUNK, slice.end() - position);
+    link.requestRead(segment, position, requested, place.token());
     long since = System.nanoTime();
     while (awaitMessage(since)) {
       int type = head.getInt(0);
-      int length = head.getInt(4);
-      int limit = type == SegmentReader.SEGMENT_READ ? SegmentReader.CHUNK + (1 << 17) : SegmentReader.MAX_REPLY;
-      if (length < 0 || length > limit) {
-        throw new IOException("a message of " + length + " bytes");
-      }
-      if (type == SegmentReader.SEGMENT_READ) {
-        int size = answer(length, wanted);
+      int length = messageLength();
+      if (type == SEGMENT_READ) {
+        int size = answer(length);
         if (size == 0 && !ended) {
           Thread.sleep(PAUSE_MILLIS);
         }
@@ -193,7 +132,7 @@ final class SegmentTail implements Runnable {
       byte[] message = new byte[length];
       link.read(ByteBuffer.wrap(message));
       if (type != StoreLink.KEEP_ALIVE) {
-        refused(type, message, wanted);
+        refused(type, message);
         return;
       }
     }
@@ -222,50 +161,30 @@ final class SegmentTail implements Runnable {
   }
 
   /** Read the answer to the read, and return the number of its bytes. */
-  private int answer(int length, int wanted) throws IOException {
-    readHead(2);
-    int name = head.getShort(0) & 0xffff;
-    int fixed = name + 8 + 1 + 1 + 4;
-    if (2 + fixed + 8 > length || fixed > head.capacity()) {
-      throw new IOException("an answer of " + length + " bytes to a read is too short");
-    }
-    readHead(fixed);
-    long offset = head.getLong(name);
-    boolean sealedEnd = head.get(name + 9) != 0;
-    int size = head.getInt(name + 10);
-    boolean ours = Arrays.equals(segment, Arrays.copyOf(head.array(), name)) && offset == position;
-    int most = Math.min(Math.max(wanted, SegmentReader.LEAST_ANSWER), length - fixed - 10);
-    if (!ours || size < 0 || size > most) {
-      throw new SegmentReader.Refusal(support.answered(head, name, offset, size, ours ? wanted : null, sealedEnd));
-    }
-    int kept = Math.min(size, wanted);
+  private int answer(int length) throws IOException {
+    Answer answer = readAnswer(length, true);
+    int kept = answer.kept();
     if (data.length < carried + kept) {
-      data = Arrays.copyOf(data, Math.max(carried + kept, Math.min(2 * data.length, SegmentReader.MAX_EVENT)));
+      data = Arrays.copyOf(data, Math.max(carried + kept, Math.min(2 * data.length, MAX_EVENT)));
     }
     link.read(ByteBuffer.wrap(data, carried, kept));
-    link.read(ByteBuffer.allocate(length - 2 - fixed - kept - 8));
-    readHead(8);
-    if (head.getLong(0) != offset) {
-      throw new IOException("an answer to request " + head.getLong(0) + " came for request " + offset);
-    }
-    carried += kept;
-    position += kept;
-    ended = sealedEnd;
-    support.progressed();
-    return size;
+    readEnd(answer);
+    received(kept);
+    ended = answer.sealedEnd();
+    return answer.size();
   }
 
-  private void refused(int type, byte[] reply, int wanted) throws SegmentReader.Refusal {
+  @Override
+  Integer wanted(long offset) {
+    return offset == position ? requested : null;
+  }
+
+  private void refused(int type, byte[] reply) throws Refusal {
     if (type == SEGMENT_IS_SEALED && reply.length >= 8 && ByteBuffer.wrap(reply).getLong() == position) {
       ended = true;
       return;
     }
-    String text = Base64.getEncoder().encodeToString(reply);
-    throw new SegmentReader.Refusal(support.replied(type, text, Map.of(position, wanted)));
-  }
-
-  private void readHead(int size) throws IOException {
-    link.read(head.clear().limit(size));
+    throw new Refusal(support.replied(type, reply, Map.of(position, requested)));
   }
 
   // ---- events ----
@@ -276,7 +195,7 @@ final class SegmentTail implements Runnable {
     int at = 0;
     while (at + EventColumns.HEADER <= carried) {
       int length = bytes.getInt(at + 4);
-      if (bytes.getInt(at) != 0 || length < 0 || length > SegmentReader.MAX_EVENT) {
+      if (!isFrame(bytes, at)) {
         ended = true; // run() reports the invalid frame
         break;
       }
