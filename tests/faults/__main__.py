@@ -55,6 +55,8 @@ def main(
         print("\n".join(f"{name:26} {scenario.about}" for name, scenario in known.items()))
         print("".join(f"\n--set {name}={value}" for name, value in asdict(table.settings).items()))
         sys.exit(not list_)
+    if document and not table.page:
+        raise click.UsageError("no page of the documentation has these results")
     record = Record(file)
     if not document:
         settings = _with(table.settings, given)
