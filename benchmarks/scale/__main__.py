@@ -129,8 +129,8 @@ def load(scalings: int, keys: int, max_bytes: int, seed: int) -> None:
         click.echo(
             f"{running.splits} splits and {running.merges} merges in {time.monotonic() - begin:.0f} s: {found.rows:,} "
             f"events of {keys:,} keys, each once and in its key's order, in {found.batches:,} batches of at most "
-            f"{found.most_bytes:,} bytes (limit {max_bytes:,}), {found.restarts} restarts, {found.replays} inside a "
-            "batch, whose replay was the same"
+            f"{found.fullest:.0%} of their limit ({max_bytes:,} bytes or half), {found.restarts} restarts, "
+            f"{found.replays} inside a batch, whose replay was the same"
         )
 
 

@@ -15,6 +15,7 @@ from tests.support.micro_batches import Batch, MicroBatches, Row
 __all__ = ["Load", "read_with_restarts"]
 
 _MOST_SEGMENTS = 8
+_LAST_ROUNDS = 5
 
 
 @dataclass
@@ -31,6 +32,7 @@ class Load:
     error: BaseException | None = None
     splits: int = 0
     merges: int = 0
+    _rounds: int = 0
     _thread: threading.Thread | None = field(default=None, repr=False)
 
     def __enter__(self) -> Load:
@@ -59,19 +61,25 @@ class Load:
             self.error = error
 
     def _write(self, go_on: Callable[[], bool]) -> None:
-        """Rounds over all keys, in an order of each round's own, until the last scaling; at least three."""
-        rng = random.Random(self.seed)
+        """Rounds over all keys, until the last scaling; at least three."""
+        while go_on() or self._rounds < 3:
+            self._write_round()
+            time.sleep(0.01)
+
+    def _write_round(self) -> None:
+        """Write all keys, in an order of the round's own."""
         order = list(range(self.keys))
-        round_ = 0
+        random.Random(self.seed + self._rounds).shuffle(order)
         with self.client.writer(self.stream) as writer:
-            while go_on() or round_ < 3:
-                rng.shuffle(order)
-                for key in order:
-                    writer.write(b"%d:%d" % (key, round_), routing_key=str(key))
-                    self.written += 1
-                writer.flush()
-                round_ += 1
-                time.sleep(0.01)
+            for key in order:
+                writer.write(b"%d:%d" % (key, self._rounds), routing_key=str(key))
+                self.written += 1
+        self._rounds += 1
+
+    def write_backlog(self) -> None:
+        """Write more than a batch may have, after the last scaling."""
+        for _ in range(_LAST_ROUNDS):
+            self._write_round()
 
     def _scale(self) -> None:
         rng = random.Random(self.seed + 1)
@@ -99,12 +107,12 @@ class Found:
     batches: int = 0
     restarts: int = 0
     replays: int = 0
-    most_bytes: int = 0
+    fullest: float = 0.0
+    """Most bytes of a batch, as a share of its limit."""
 
     def take(self, batch: Batch) -> None:
         """Take a committed batch. Events of a key must come in order, and within a batch from one segment."""
         self.batches += 1
-        self.most_bytes = max(self.most_bytes, batch.bytes)
         assert batch.bytes <= self.max_bytes, f"batch {batch.number} has {batch.bytes} bytes"
         by_key: dict[int, set[int]] = defaultdict(set)
         for row in sorted(batch.rows, key=lambda row: (row.segment_id, row.offset)):
@@ -119,18 +127,21 @@ class Found:
 def read_with_restarts(load: Load, *, max_bytes: int, seed: int, controller: str) -> Found:
     """Read all that the load writes; every few batches the query is stopped, half of the time inside a batch.
 
-    A batch that was planned when the query stopped must be the same when it is read again, under other options.
+    A batch that was planned when the query stopped must be the same when it is read again, under other options. At the
+    end, the query finds a backlog, however fast it has read.
     """
     rng = random.Random(seed)
     query, found = MicroBatches(), Found(max_bytes)
     torn: tuple[int, list[Row]] | None = None
+    backlog = False
     while True:
         last_run = load.done
+        limit = max_bytes if rng.random() < 0.5 else max_bytes // 2
         options = {
             "controller": controller,
             "path": str(load.stream),
             "start_stream_cut": "earliest",
-            "max_bytes_per_trigger": str(max_bytes if rng.random() < 0.5 else max_bytes // 2),
+            "max_bytes_per_trigger": str(limit),
         }
         if rng.random() < 0.3:
             options["min_partitions"] = str(rng.randrange(2, 20))
@@ -141,6 +152,9 @@ def read_with_restarts(load: Load, *, max_bytes: int, seed: int, controller: str
             if torn is not None:
                 assert (batch.number, batch.rows) == torn, "a replay read something else"
                 found.replays, torn = found.replays + 1, None
+            else:
+                assert batch.bytes <= limit, f"batch {batch.number} has {batch.bytes} bytes, more than {limit}"
+                found.fullest = max(found.fullest, batch.bytes / limit)
             stop_after -= 1
             if stop_after == 0 and inside:
                 torn, stopped = (batch.number, batch.rows), True
@@ -151,7 +165,10 @@ def read_with_restarts(load: Load, *, max_bytes: int, seed: int, controller: str
                 break
         if stopped or found.batches > before:
             found.restarts += 1
-        elif last_run:
+        elif last_run and backlog:
             return found
+        elif last_run:
+            load.write_backlog()
+            backlog = True
         else:
             time.sleep(0.02)  # nothing new; the load continues

@@ -15,9 +15,9 @@ def test_order_per_key_through_scalings_and_restarts(
 ):
     with Load(client, stream_name, scalings=10, keys=3000, seed=7) as load:
         found = read_with_restarts(load, max_bytes=60_000, seed=7, controller=config.controller)
-    assert found.rows == load.written >= 9000
+    assert found.rows == load.written >= 24_000
     assert set(found.next_of_key) == set(range(3000))
     assert load.splits
     assert load.merges
     assert found.replays, "a restart was to come inside a batch"
-    assert found.most_bytes > 30_000, "the limit was to be reached"
+    assert found.fullest > 0.9, "the limit was to be reached"
