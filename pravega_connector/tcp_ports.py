@@ -13,6 +13,8 @@ from pravega_connector.errors import ConfigError, LocalServerError
 # Such a connection could take a port after it was found free, and before the server listens on it. And a client that
 # still asks a stopped server would reach the program that has the port since.
 _RANGE: Final = range(10_000, 30_000)
+# Of servers in this process. They listen at once, and take no port that another process has just found free.
+_IN_PROCESS: Final = range(30_000, 32_768)
 _TRIES: Final = 1_000
 _Server = TypeVar("_Server")
 
@@ -54,15 +56,20 @@ def free_ports(count: int) -> list[int]:
 def listen_on_free_port(listen: Callable[[int], _Server]) -> _Server:
     """Return ``listen(port)`` for a free port.
 
-    It is called with another one if the port has been taken in the meantime. Its other errors pass.
+    It is called with another one if the port has been taken in the meantime. Its other errors pass. Raises
+    LocalServerError if no port is free.
     """
-    while True:
-        (port,) = free_ports(1)
+    for port in random.Random().sample(_IN_PROCESS, _TRIES):
+        if not is_free(port):
+            continue
         try:
             return listen(port)
         except (OSError, RuntimeError):  # RuntimeError: a gRPC server's
             if is_free(port):
                 raise
+    raise LocalServerError(
+        f"found no free port from {_IN_PROCESS.start} to {_IN_PROCESS.stop - 1}; stop servers that listen there"
+    )
 
 
 def is_free(port: int) -> bool:

@@ -45,13 +45,18 @@ def test_no_program_is_given_the_port_of_a_test_server_that_has_ended():
     assert all(int(uri.rpartition(":")[2]) < LOWEST_OF_OUTGOING for uri in uris), uris
 
 
-def test_a_port_that_is_taken_in_the_meantime_is_replaced(monkeypatch):
-    with socket.create_server(("127.0.0.1", free_ports(1)[0])) as thief:
-        taken, other = thief.getsockname()[1], free_ports(1)[0]
-        found = iter([[taken], [other]])
-        monkeypatch.setattr(tcp_ports, "free_ports", lambda count: next(found))
-        with listen_on_free_port(lambda port: socket.create_server(("127.0.0.1", port))) as server:
-            assert server.getsockname()[1] == other
+def test_a_port_that_is_taken_in_the_meantime_is_replaced():
+    taken = []
+    with contextlib.ExitStack() as held:
+
+        def listen(port):
+            if not taken:
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+                taken.append(port)
+            return held.enter_context(socket.create_server(("127.0.0.1", port)))
+
+        assert listen_on_free_port(listen).getsockname()[1] not in taken
+    assert taken
 
 
 def test_an_error_that_is_not_the_port_s_passes():
@@ -63,6 +68,8 @@ def test_too_few_free_ports_are_an_error(monkeypatch):
     monkeypatch.setattr(tcp_ports, "is_free", lambda port: False)
     with pytest.raises(LocalServerError, match="found 0 free ports of 2 wanted from 10000 to 29999"):
         free_ports(2)
+    with pytest.raises(LocalServerError, match="found no free port from 30000 to 32767"):
+        listen_on_free_port(socket.create_server)
 
 
 @pytest.mark.parametrize("port", [-1, 65536, "9090", None, True, 9090.0])
