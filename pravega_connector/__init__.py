@@ -47,7 +47,7 @@ else:
             "config": "PravegaConfig",
             "spark.data_source": "PravegaDataSource",
             "errors": " ".join(["PravegaError", *errors.__all__]),
-            "operations.export": "ExportSummary export_stream",
+            "export": "ExportSummary export_stream",
             "spark.functions": "from_pravega pravega_segment_key to_pravega",
             "ingest": "",
             "mirror": "",
