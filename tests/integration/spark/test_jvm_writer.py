@@ -200,9 +200,13 @@ def test_a_killed_task_leaves_no_rows_and_no_transaction(
     target: StreamName,
     pravega: InProcessPravega,
     eventually: Eventually,
+    tmp_path: Path,
 ) -> None:
+    running = tmp_path / "running"
+
     def endless(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in itertools.cycle(list(batches)):
+            running.touch()
             yield batch
             time.sleep(0.02)  # the in-process server keeps all rows in its memory
 
@@ -215,7 +219,8 @@ def test_a_killed_task_leaves_no_rows_and_no_transaction(
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(write)
         try:
-            eventually(lambda: pravega.faults.open_transactions)
+            # The driver, too, begins a transaction, before the job: to cancel all jobs then would cancel none.
+            eventually(lambda: running.exists() and pravega.faults.open_transactions)
         finally:  # py4j can give a thread a new thread of the JVM, without its job group
             context.cancelAllJobs()
         with pytest.raises(Exception, match="cancelled"):
