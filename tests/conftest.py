@@ -265,12 +265,12 @@ def eventually() -> Eventually:
     The test fails if the condition is not true in time.
     """
 
-    def wait(condition: Callable[[], object], *, seconds: float = 30.0) -> None:
+    def wait(condition: Callable[[], object]) -> None:
         begin = time.monotonic()
         while not condition():
             waited = time.monotonic() - begin
-            assert waited < seconds, "the condition did not come true in time"
-            time.sleep(max(0.02, waited / 10))  # a condition may cost a server something
+            assert waited < 120, "the condition did not come true in time"
+            time.sleep(min(1.0, max(0.02, waited / 10)))  # a condition may cost a server something
 
     return wait
 

@@ -23,7 +23,7 @@ def java(pravega: LocalPravega) -> Iterator[JavaTimePeer]:
 
 def await_time(client: PravegaClient, stream: StreamName, time: int, eventually) -> StreamCut:
     """The cut of the watermark of a time, when it exists."""
-    eventually(lambda: any(mark.low == time for mark in client.watermarks(stream)), seconds=90)
+    eventually(lambda: any(mark.low == time for mark in client.watermarks(stream)))
     return next(mark.cut for mark in client.watermarks(stream) if mark.low == time)
 
 

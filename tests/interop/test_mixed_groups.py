@@ -92,7 +92,7 @@ def test_a_group_that_java_makes(client, java, stream_name, eventually):
         rest.extend(read_all(java, "java")[0])
         return len(rest) >= EVENTS
 
-    eventually(all_read, seconds=90)
+    eventually(all_read)
     assert sorted(one.payload for one in rest if isinstance(one, JavaEvent)) == sorted(
         b"event %d" % number for number in range(EVENTS, 2 * EVENTS)
     )
@@ -146,7 +146,7 @@ def test_both_continue_to_what_follows_segments(client, java, stream_name, event
             theirs.extend(item for item in items if isinstance(item, JavaEvent))
             return {*ours, *(event.segment for event in theirs)} == lengths.keys()
 
-        eventually(go_on, seconds=90)
+        eventually(go_on)
         theirs.extend(item for item in read_all(java, "java")[0] if isinstance(item, JavaEvent))
         assert ours
         assert theirs
@@ -181,14 +181,14 @@ def test_both_read_on_after_either_has_changed_streams_and_settings(client, java
             found.extend(item.payload for item in read_all(java, reader)[0] if isinstance(item, JavaEvent))
             return len(found) >= count
 
-        eventually(is_read, seconds=90)
+        eventually(is_read)
         java.leave(reader)
         return sorted(found)
 
     def read_by_python(reader: str, count: int) -> list[bytes]:
         found: list[bytes] = []
         with group.reader(reader) as python:
-            eventually(lambda: found.extend(e.value for e in python.poll(0.2)) or len(found) >= count, seconds=90)
+            eventually(lambda: found.extend(e.value for e in python.poll(0.2)) or len(found) >= count)
         return sorted(found)
 
     assert java.create([one, two], checkpoint_ms=-1, refresh_ms=100)

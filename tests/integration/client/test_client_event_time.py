@@ -18,7 +18,7 @@ def marked(client: PravegaClient, stream_name: StreamName, eventually) -> Callab
     """Await the watermark of a time."""
 
     def wait(low: int) -> Watermark:
-        eventually(lambda: any(mark.low == low for mark in client.watermarks(stream_name)), seconds=90)
+        eventually(lambda: any(mark.low == low for mark in client.watermarks(stream_name)))
         return next(mark for mark in client.watermarks(stream_name) if mark.low == low)
 
     return wait

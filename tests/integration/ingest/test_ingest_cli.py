@@ -121,16 +121,16 @@ def follower(config: PravegaConfig, folder: Path, target: StreamName) -> Iterato
 
 def test_sigterm_ends_it_in_order(follower, client, write, events, eventually):
     write(0)
-    eventually(lambda: len(events()) == 30, seconds=120)
+    eventually(lambda: len(events()) == 30)
     write(1)
-    eventually(lambda: len(events()) == 60, seconds=120)
+    eventually(lambda: len(events()) == 60)
     follower.send_signal(signal.SIGTERM)
     assert follower.wait(STEP_ENDS_WITHIN) == 143
 
 
 def test_sigterm_in_the_middle_of_a_step_is_recorded(follower, steps, run, write, events, eventually):
     write(0, MANY)
-    eventually(lambda: steps.read().steps or steps.state.positions, seconds=120)
+    eventually(lambda: steps.read().steps or steps.state.positions)
     follower.send_signal(signal.SIGTERM)
     assert follower.wait(STEP_ENDS_WITHIN) == 143
     state = steps.read()
@@ -143,7 +143,7 @@ def test_sigterm_in_the_middle_of_a_step_is_recorded(follower, steps, run, write
 @pytest.mark.real_servers("a process of its own that is stopped")
 def test_sigterm_ends_it_while_the_server_is_frozen(follower, pravega, write, events, eventually):
     write(0)
-    eventually(lambda: len(events()) == 30, seconds=120)
+    eventually(lambda: len(events()) == 30)
     os.kill(pravega.pid, signal.SIGSTOP)
     try:
         time.sleep(2)  # it lists files and reads the state every second

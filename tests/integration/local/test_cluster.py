@@ -93,7 +93,7 @@ def test_a_frozen_store_loses_its_containers(cluster, client, copy, stream_name,
     (frozen,) = [endpoint for endpoint, name in cluster.cluster.stores.items() if name == "store-1"]
     cluster.processes["store-1"].pause()
     try:
-        eventually(lambda: frozen not in stores_of(client, stream_name), seconds=120)
+        eventually(lambda: frozen not in stores_of(client, stream_name))
     finally:
         cluster.processes["store-1"].resume()
 

@@ -296,9 +296,9 @@ def test_watermarks_are_noted_again(client, other, source, target, run, eventual
             for number in range(10):
                 writer.write(b"%d" % (time - number), f"key {number}")
             writer.note_time(time)
-        eventually(lambda time=time: bounds(client, source)[-1:] == [(time, time)], seconds=90)
+        eventually(lambda time=time: bounds(client, source)[-1:] == [(time, time)])
         run(transaction_bytes=50)
-        eventually(lambda time=time: bounds(other, target)[-1:] == [(time, time)], seconds=90)
+        eventually(lambda time=time: bounds(other, target)[-1:] == [(time, time)])
     for mark in other.watermarks(target):
         assert all(int(event) <= mark.high for event in other.read(target, end=mark.cut))
         assert all(int(event) > mark.low for event in other.read(target, start=mark.cut))

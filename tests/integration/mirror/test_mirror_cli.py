@@ -96,9 +96,9 @@ def test_sigterm_ends_it_in_order(arguments, invoke, write, copied, eventually):
     ]
     with subprocess.Popen(command, env=os.environ) as process:
         try:
-            eventually(lambda: invoke("--status").exit_code == 0 and copied() == each(1), seconds=120)
+            eventually(lambda: invoke("--status").exit_code == 0 and copied() == each(1))
             write(1)
-            eventually(lambda: copied() == each(2), seconds=120)
+            eventually(lambda: copied() == each(2))
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 143
         finally:

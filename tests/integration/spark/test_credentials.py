@@ -73,11 +73,11 @@ def run(
 
         try:
             while time.monotonic() < began + LIVES * LIFE:
-                eventually(is_copied, seconds=120.0)
+                eventually(is_copied)
                 number += 1
                 time.sleep(LIFE / 4)  # the life of a token is what is tested
                 write(client, schemas, number)
-            eventually(is_copied, seconds=120.0)
+            eventually(is_copied)
             return f"{frame._jdf.queryExecution()}{query._jsq}"
         finally:
             query.stop()

@@ -32,7 +32,7 @@ def has_come_to(client: PravegaClient, stream_name: StreamName, eventually):
     """Await the watermark of a time."""
 
     def wait(low: int) -> None:
-        eventually(lambda: any(mark.low == low for mark in client.watermarks(stream_name)), seconds=60)
+        eventually(lambda: any(mark.low == low for mark in client.watermarks(stream_name)))
 
     return wait
 

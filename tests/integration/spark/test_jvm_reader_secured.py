@@ -123,7 +123,7 @@ def test_events_arrive_in_real_time_over_tls_with_tokens_that_expire(jvm_session
                 written.append(f"event {number}")
                 writer.write(written[-1], routing_key=str(number % 2))
                 writer.flush()
-                eventually(lambda: len(run.rows) >= len(written) or query.exception(), seconds=120.0)
+                eventually(lambda: len(run.rows) >= len(written) or query.exception())
                 assert query.exception() is None
                 if number == 1:
                     time.sleep(TOKEN_SECONDS + 2)  # the time itself is what is tested: a token expires

@@ -142,7 +142,7 @@ def test_event_times(read, client, stream_name, eventually):
             for number in range(10):
                 writer.write(b"%d" % (time - number), f"key {number}")
             writer.note_time(time)
-        eventually(lambda low=time: any(mark.low == low for mark in client.watermarks(stream_name)), seconds=60)
+        eventually(lambda low=time: any(mark.low == low for mark in client.watermarks(stream_name)))
     found = both(read, path=str(stream_name), columns=EVENT_TIMES)
     assert len(found) == 20
     assert {row[1] for row in found if int(row[0]) <= 1000} == {None}

@@ -92,7 +92,7 @@ def test_events_arrive_while_the_batch_runs(run, write, eventually):
     assert stops(query)
     # The position is in the checkpoint at the end of a batch: Spark repeats this one under its number.
     run.start(SHORT)
-    eventually(lambda: len(run.rows) == 2 * len(expected), seconds=60.0)
+    eventually(lambda: len(run.rows) == 2 * len(expected))
     assert sorted(run.events) == sorted(2 * expected)
     assert {batch for batch, _ in run.rows} == {0}
 
@@ -120,7 +120,7 @@ def test_the_trigger_and_the_reader_change_at_every_restart(run, client, source,
             expected.extend(write(range(200 * number + 100, 200 * number + 200)))
         else:
             expected.extend(write(range(200 * number + 100, 200 * number + 200)))
-            eventually(lambda: len(run.events) >= len(expected) and run.is_committed(), seconds=90.0)
+            eventually(lambda: len(run.events) >= len(expected) and run.is_committed())
             query.stop()
         assert query.exception() is None
     assert sorted(run.events) == sorted(expected)
@@ -138,7 +138,7 @@ def test_a_scaled_stream_continues_in_the_next_batch(run, client, source, write,
         eventually(lambda: len(run.events) >= len(expected))
         client.scale_stream(source, segments)
         expected.extend(write(range(100 * number, 100 * number + 100)))
-    eventually(lambda: len(run.events) >= len(expected) and run.is_committed(), seconds=90.0)
+    eventually(lambda: len(run.events) >= len(expected) and run.is_committed())
     assert query.exception() is None
     assert sorted(run.events) == sorted(expected)
     for key in "0123456789":
@@ -156,12 +156,12 @@ def test_events_arrive_through_faults_of_the_stores(run, write, pravega, eventua
         lambda: pravega.faults.repeat_reply("read", times=1),
     ]
     for number, fault in enumerate(faults, 1):
-        eventually(lambda: sorted(run.events) == sorted(expected) or query.exception(), seconds=60.0)
+        eventually(lambda: sorted(run.events) == sorted(expected) or query.exception())
         assert query.exception() is None
         fault()
         pravega.faults.drop_connections()  # reads wait at the store: new ones meet the fault
         expected.extend(write(range(10 * number, 10 * number + 10)))
-    eventually(lambda: sorted(run.events) == sorted(expected), seconds=60.0)
+    eventually(lambda: sorted(run.events) == sorted(expected))
     assert {batch for batch, _ in run.rows} == {0}
 
 
@@ -172,9 +172,9 @@ def test_a_tail_gives_up_a_frozen_store(run, write, pravega, eventually):
     eventually(lambda: sorted(run.events) == expected)
     with pravega.faults.frozen():
         before = pravega.store.connections
-        eventually(lambda: pravega.store.connections > before + 1, seconds=90.0)
+        eventually(lambda: pravega.store.connections > before + 1)
     expected.extend(write(range(10, 20)))
-    eventually(lambda: sorted(run.events) == sorted(expected), seconds=90.0)
+    eventually(lambda: sorted(run.events) == sorted(expected))
     assert query.exception() is None
     assert {batch for batch, _ in run.rows} == {0}
 
@@ -183,12 +183,12 @@ def test_a_tail_gives_up_a_frozen_store(run, write, pravega, eventually):
 def test_a_query_that_plans_a_batch_during_an_outage_stops(run, write, pravega, eventually):
     write(range(10))
     query = run.start(SHORT)
-    eventually(lambda: query.lastProgress is not None, seconds=60.0)
+    eventually(lambda: query.lastProgress is not None)
     query.stop()
     with pravega.faults.frozen():
         before = pravega.store.connections
         query = run.start(SHORT)
-        eventually(lambda: pravega.store.connections > before, seconds=60.0)  # for the segments of the batch
+        eventually(lambda: pravega.store.connections > before)  # for the segments of the batch
         assert stops(query)
     assert query.exception() is None
 
@@ -209,11 +209,11 @@ def test_data_lost_under_a_tail(run, client, source, pravega, eventually, fails)
     write_one("after")
     pravega.faults.clear()
     if fails:
-        eventually(lambda: query.exception() is not None, seconds=60.0)
+        eventually(lambda: query.exception() is not None)
         assert "[PRAVEGA-DATA-LOSS]" in str(query.exception())
         assert run.events == ["before"]
     else:
-        eventually(lambda: len(run.events) > 1 or query.exception(), seconds=60.0)
+        eventually(lambda: len(run.events) > 1 or query.exception())
         assert query.exception() is None
         assert run.events == ["before", "after"]
 
@@ -223,7 +223,7 @@ def test_a_sealed_stream_has_no_batch_after_batch(run, client, source, write, ev
     expected = write(range(100))
     client.seal_stream(source)
     query = run.start(SHORT)
-    eventually(lambda: query.lastProgress is not None and query.lastProgress["batchId"] >= last, seconds=60.0)
+    eventually(lambda: query.lastProgress is not None and query.lastProgress["batchId"] >= last)
     assert sorted(run.events) == sorted(expected)
     took = [each["durationMs"]["triggerExecution"] for each in query.recentProgress]
     assert min(took) >= 5000, "each batch lasts its time"

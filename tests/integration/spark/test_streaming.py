@@ -234,7 +234,7 @@ def test_stream_to_stream(spark, config, client, stream_name, checkpoint, eventu
     )
     query.awaitTermination()
     # The commit of each transaction is decided when the query ends, and carried out a moment later.
-    eventually(lambda: sum(1 for _ in client.read(target)) >= 3000, seconds=60)
+    eventually(lambda: sum(1 for _ in client.read(target)) >= 3000)
     copied = [int(event) for event in client.read(target)]
     assert sorted(copied) == list(range(3000))
     for key in range(KEYS):

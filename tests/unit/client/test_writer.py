@@ -53,7 +53,7 @@ def test_a_row_goes_out_soon_without_flush(client, stream, store):
     store.on(Append, serve)
     with client.writer(stream.name) as writer:
         writer.write(b"lonely")
-        assert arrived.wait(5)
+        assert arrived.wait(60)
         assert events_of(stream) == [b"lonely"]
 
 
@@ -308,7 +308,7 @@ def test_abandoning_a_writer_frees_a_thread_that_waits_for_room(client, stream, 
     writer.write_column(pa.array([b"a"]))
     writer.flush()
     writer.write_column(pa.array([b"stuck"]))
-    assert stuck.wait(5)
+    assert stuck.wait(60)
     waiting = threading.Thread(target=write)
     waiting.start()
     writer.abandon()

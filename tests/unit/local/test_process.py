@@ -125,7 +125,7 @@ def test_a_starter_that_ends_at_once_has_detached_its_command(start_python, fold
     os.kill(supervisor, signal.SIGCONT)
     pid = pid_in()
     with pytest.raises(AssertionError):
-        eventually(lambda: is_gone(pid), seconds=2.5)
+        eventually(lambda: is_gone(pid))
     os.kill(supervisor, signal.SIGTERM)
     eventually(lambda: is_gone(pid))
 
@@ -139,7 +139,7 @@ def test_a_detached_command_outlives_its_starter_until_a_signal_comes(
     assert starter.wait(30) == 0
     # The supervisor looks for its starter every second; it must not mind.
     with pytest.raises(AssertionError):
-        eventually(lambda: is_gone(pid), seconds=2.5)
+        eventually(lambda: is_gone(pid))
     os.kill(supervisor, signal.SIGTERM)
     eventually(lambda: is_gone(pid))
     eventually(lambda: not folder.exists())
