@@ -50,7 +50,9 @@ def main(
 ) -> None:
     table: Table = import_module(f"tests.faults.{subject}.table").TABLE
     known = table.named
+    settings = _with(table.settings, given)
     chosen = [name for name, one in known.items() if (name.startswith(names) if names else not one.by_name)]
+    chosen = [name for name in chosen if known[name].fits(settings)]
     if list_ or not chosen:
         print("\n".join(f"{name:26} {scenario.about}" for name, scenario in known.items()))
         print("".join(f"\n--set {name}={value}" for name, value in asdict(table.settings).items()))
@@ -59,7 +61,6 @@ def main(
         raise click.UsageError("no page of the documentation has these results")
     record = Record(file)
     if not document:
-        settings = _with(table.settings, given)
         # Some images set this: each of the many processes would then compile the project again.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         # SIGTERM ends the program as an interrupt does: after the runs that have begun.

@@ -37,6 +37,10 @@ class Scenario:
     by_name: bool = False
     """Whether it is played only if the command line names it."""
 
+    def fits(self, settings: Any) -> bool:
+        """Return whether the scenario can be played with these settings of its table."""
+        return True
+
 
 class Setup(ABC):
     """Servers and clients that runs of many scenarios share. Context manager."""

@@ -46,6 +46,13 @@ def note(what: str, **more: Any) -> None:
     os.close(log)
 
 
+def notes() -> list[dict[str, Any]]:
+    """Return what processes of this application have noted."""
+    log = _folder / "log.jsonl"
+    lines = map(json.loads, log.read_text().splitlines()) if log.exists() else ()
+    return [line for line in lines if line["run"] == _run]
+
+
 def reach(point: str, **where: Any) -> None:
     """Cause the fault if this is its point."""
     global _times  # noqa: PLW0603 - one fault for each process

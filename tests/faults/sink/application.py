@@ -59,9 +59,9 @@ def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
     if spec.get("encryption"):
         columns.append("'plain' AS kind")  # several columns are a record
     events = events.selectExpr(*columns)
-    if spec.get("pause_ms"):
+    if spec.get("pause_ms") or spec["raw_writer"] == "jvm":
         # A task must last long enough to be killed in the middle.
-        events = events.where(f"reflect('java.lang.Thread', 'sleep', {spec['pause_ms']}L) <> 'awake'")
+        events = events.where(f"reflect('java.lang.Thread', 'sleep', {spec.get('pause_ms', 5)}L) <> 'awake'")
     return events.repartition(spec["repartition"], "routing_key") if spec.get("repartition") else events
 
 
@@ -79,6 +79,8 @@ def start(spark: SparkSession, spec: dict[str, Any]) -> Any:
     options = {"controller": spec["controller"], "transaction_timeout_ms": str(lease)}
     options["commit_timeout_ms"] = str(lease * 9 // 10)
     options |= spec.get("client_options", {}) | spec.get("encryption", {}) | spec.get("sink_options", {})
+    if not spec.get("encryption") and not spec.get("targets"):
+        options["raw_writer"] = spec["raw_writer"]
     writer = frame(spark, spec).writeStream.option("checkpointLocation", spec["checkpoint"]).trigger(availableNow=True)
     if spec.get("targets"):
         return writer.format("pravega").options(**options).start()
@@ -123,7 +125,8 @@ def main(file: str) -> int:
     spark = session(spec)
     answer: dict[str, Any] = {"error": "", "spark": spark.version}
     try:
-        if spec.get("client_options", {}).get("raw_reader") == "jvm" and not use_jvm_reader(spark):
+        by_jvm = "jvm" in (spec.get("client_options", {}).get("raw_reader"), spec["raw_writer"])
+        if by_jvm and not use_jvm_reader(spark):
             raise RuntimeError("the JVM reader is not possible here")
         copy(spark, spec)
         if spec.get("tell_modules"):

@@ -40,6 +40,11 @@ _PATIENCE: Final = 600.0
 @dataclass(frozen=True)
 class SinkScenario(Scenario):
     lease: float = LONG_LEASE
+    by_python: bool = False
+    """Whether only Python writes such rows, or only Python has such processes."""
+
+    def fits(self, settings: SinkSettings) -> bool:
+        return settings.raw_writer == "python" or not self.by_python
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class SinkSettings:
     rows: int = 900
     encrypted: int = 0
     """1: a field of the target's events is encrypted."""
+    raw_writer: str = "python"
+    """jvm: events are written inside Spark's JVM."""
 
 
 class SinkSetup(Setup):
@@ -65,8 +72,8 @@ class SinkSetup(Setup):
 
     def trial(self, scenario: SinkScenario) -> Trial:
         folder = self.new_folder(scenario.name)
-        encrypted = bool(self.settings.encrypted)
-        return Trial(self.config, self.client, self.source, folder, scenario.lease, self.cluster, encrypted=encrypted)
+        given = {"encrypted": bool(self.settings.encrypted), "raw_writer": self.settings.raw_writer}
+        return Trial(self.config, self.client, self.source, folder, scenario.lease, self.cluster, **given)
 
     def play(self, scenario: SinkScenario, verdict: Verdict) -> None:
         with self.trial(scenario) as trial:
@@ -98,7 +105,8 @@ class SinkSetup(Setup):
             counts["lost"] -= trial.reported
         statuses = trial.statuses()
         verdict.measures = {"reported": trial.reported, "transactions": len(statuses), "replayed": trial.replayed()}
-        if aborted := sum(not statuses[_transaction(event)].is_committed for event in found + followed if statuses):
+        signed = found + followed if statuses and not trial.by_jvm else []
+        if aborted := sum(not statuses[_transaction(event)].is_committed for event in signed):
             verdict.failures.append(f"{aborted} events of aborted transactions were read")
         with Ledger(self.client.stores, trial.ledger) as ledger:
             apps = ledger.read()[1].values()

@@ -42,7 +42,7 @@ def _worker(at: str, **more: Any) -> Fault:
 
 def _query_fails(fault: Fault, *, late: bool = False) -> Play:
     def play(trial: Trial) -> None:
-        trial.start(fault).fails("Python worker exited unexpectedly")
+        trial.start(fault).fails(trial.worker_error)
         if late:
             trial.outwait_lease()
         trial.start().succeeds()
@@ -510,28 +510,55 @@ def _scenarios() -> list[SinkScenario]:
         SinkScenario(
             "slow-sibling", "a task lasts three leases longer than the others", _slow_sibling, lease=SHORT_LEASE
         ),
-        SinkScenario("idle-workers", "… longer than Spark keeps idle workers", _idle_workers_ended, lease=SHORT_LEASE),
-        SinkScenario("worker-reuse-off", "… and the workers of the others have ended", _worker_reuse_off, lease=60.0),
+        SinkScenario(
+            "idle-workers",
+            "… longer than Spark keeps idle workers",
+            _idle_workers_ended,
+            lease=SHORT_LEASE,
+            by_python=True,
+        ),
+        SinkScenario(
+            "worker-reuse-off",
+            "… and the workers of the others have ended",
+            _worker_reuse_off,
+            lease=60.0,
+            by_python=True,
+        ),
         SinkScenario("torn", "other partitions, and a part is lost: reported, accepted", _torn, lease=SHORT_LEASE),
     ]
     for name, (fault, about) in _DRIVERS.items():
         found.append(SinkScenario(f"driver-{name}", f"the driver dies: {about}", _dies(fault)))
         found.append(SinkScenario(f"late-{name}", f"{_LATE}: {about}", _dies(fault, late=True), lease=SHORT_LEASE))
     for name, (play, about) in _STREAMS.items():
-        found.append(SinkScenario(f"streams-{name}", f"three streams, the driver dies: {about}", play))
+        found.append(SinkScenario(f"streams-{name}", f"three streams, the driver dies: {about}", play, by_python=True))
     for name, play in _LATE_STREAMS.items():
-        found.append(SinkScenario(f"late-streams-{name}", f"{_LATE}: {_STREAMS[name][1]}", play, lease=SHORT_LEASE))
+        found.append(
+            SinkScenario(
+                f"late-streams-{name}", f"{_LATE}: {_STREAMS[name][1]}", play, lease=SHORT_LEASE, by_python=True
+            )
+        )
     found += [
-        SinkScenario("streams-worker", "three streams, a worker dies: two are begun", _streams_worker_dies, lease=20.0),
-        SinkScenario("streams-two-drivers", "three streams, two drivers; the first stops", _streams_two_drivers),
-        SinkScenario("streams-shared", "two queries share one of three streams, and die", _streams_shared),
-        SinkScenario("streams-soak", "… at random times, for 20 minutes", _streams_soak, by_name=True),
+        SinkScenario(
+            "streams-worker",
+            "three streams, a worker dies: two are begun",
+            _streams_worker_dies,
+            lease=20.0,
+            by_python=True,
+        ),
+        SinkScenario(
+            "streams-two-drivers", "three streams, two drivers; the first stops", _streams_two_drivers, by_python=True
+        ),
+        SinkScenario(
+            "streams-shared", "two queries share one of three streams, and die", _streams_shared, by_python=True
+        ),
+        SinkScenario("streams-soak", "… at random times, for 20 minutes", _streams_soak, by_name=True, by_python=True),
         SinkScenario(
             "streams-cluster",
             "… on a cluster whose servers are killed and paused in turn",
             _streams_soak,
             servers=TWO_STORES,
             by_name=True,
+            by_python=True,
         ),
     ]
     for name, at in _SECOND.items():

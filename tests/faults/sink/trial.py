@@ -109,10 +109,14 @@ class Trial:
         cluster: Cluster | None = None,
         *,
         encrypted: bool = False,
+        raw_writer: str = "python",
     ) -> None:
-        """``encrypted``: the events of the target are JSON, and the field with their number is encrypted."""
+        """``encrypted``: the events of the target are JSON, and the field with their number is encrypted.
+
+        ``raw_writer`` is the option of the sink. Events that the JVM writes do not have the id of their transaction.
+        """
         self.config, self.client, self.source, self.folder, self.lease = config, client, source, folder, lease
-        self.cluster = cluster
+        self.cluster, self.by_jvm, self._raw_writer = cluster, raw_writer == "jvm", raw_writer
         self._encryption, self._serializer = _encryption(folder) if encrypted else ({}, None)
         self.target = self.new_stream("target")
         self.followers = {self.target: Follower(config, self.target)}
@@ -150,6 +154,11 @@ class Trial:
         options = {"ledger": str(self.ledger)}
         return {"source": str(source.stream), "targets": [str(target) for target in targets], "sink_options": options}
 
+    @property
+    def worker_error(self) -> str:
+        """Text of the error of a query whose worker was killed."""
+        return "the Python process of this executor failed" if self.by_jvm else "Python worker exited unexpectedly"
+
     def number(self, event: bytes) -> int:
         """Return the number in an event of a target."""
         data = event.partition(b"|")[0]
@@ -179,6 +188,7 @@ class Trial:
             "keys": KEYS,
             "lease": self.lease,
             "encryption": self._encryption,
+            "raw_writer": self._raw_writer,
         }
         run = str(len(self.jobs) + 1)
         if environment is None:

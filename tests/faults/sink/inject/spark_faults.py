@@ -13,12 +13,14 @@ import importlib.util
 import json
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
-from tests.faults.inject import after, arm, during, note, reach
+from tests.faults.inject import after, arm, during, note, notes, reach
 
 
 def install() -> None:
@@ -39,13 +41,19 @@ def hide(package: str) -> None:
     sys.meta_path.insert(0, Hidden())
 
 
+#: Batch, partition and attempt of the task of the JVM that this thread helps.
+_jvm = threading.local()
+#: Times between which a task of the JVM writes rows, and the seconds between them.
+_WHILE_WRITING, _BETWEEN = 4, 0.1
+
+
 def _task() -> dict[str, Any]:
     """Return batch, partition and attempt of the task that runs; nothing outside of tasks."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     if context is None:
-        return {}
+        return dict(getattr(_jvm, "task", {}))
     batch = context.getLocalProperty("streaming.sql.batchId")
     return {
         "batch": None if batch is None else int(batch),
@@ -93,6 +101,34 @@ def _patch_tasks(module: Any) -> None:
     module.ExactlyOnce.commit = commit_noted
 
 
+def _patch_jvm_tasks(module: Any) -> None:
+    after(module.TaskTransaction, "prepared", "after flush", where=_task)
+    answer = module._Task.answer
+
+    def answer_at_points(self: Any, request: Any) -> Any:
+        if request["do"] == "write_open":
+            batch, partition = request["properties"]["streaming.sql.batchId"], request["partition"]
+            task = {"batch": None if batch is None else int(batch), "partition": partition}
+            earlier = [line for line in notes() if line["what"] == "begun" and task.items() <= line.items()]
+            self.task = {**task, "attempt": len(earlier)}
+        _jvm.task = getattr(self, "task", {})
+        result = answer(self, request)
+        if request["do"] == "write_open":
+            reach("while writing", **_task())
+            threading.Thread(target=_write_on, args=(_task(),), daemon=True).start()
+        elif request["do"] == "write_finish":
+            reach("after message", **_task())
+        return result
+
+    module._Task.answer = answer_at_points
+
+
+def _write_on(task: dict[str, Any]) -> None:
+    for _ in range(_WHILE_WRITING):
+        time.sleep(_BETWEEN)
+        reach("while writing", **task)
+
+
 def _patch_ledger(module: Any) -> None:
     answer, commit, now = module._answer, module.Servers._commit, {"batch": -1}
 
@@ -119,6 +155,7 @@ PATCHES: dict[str, Callable[[Any], None]] = {
     "pravega_connector.writer.transactions": _patch_transactions,
     "pravega_connector.exactly_once.batch_commit.servers": _patch_ledger,
     "pravega_connector.spark.sink.transactions": _patch_tasks,
+    "pravega_connector.spark.jvm.task_writes": _patch_jvm_tasks,
 }
 
 
