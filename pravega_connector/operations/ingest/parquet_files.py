@@ -26,7 +26,7 @@ class ParquetFiles:
     def columns(self, path: str, *, whole: bool) -> pa.Schema:
         """Return the columns of the file's own schema, with the types of events."""
         with reading(path), self._open(path) as file:
-            schema = file.schema_arrow
+            schema = _schema(file)
         names = schema.names
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -42,7 +42,9 @@ class ParquetFiles:
                 group += 1
             size = sum(file.metadata.row_group(each).total_byte_size for each in range(groups))
             per_row = size / max(1, file.metadata.num_rows)
+            own = _schema(file)
             for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=range(group, groups), use_threads=False):
+                batch = batch if batch.schema.equals(own) else batch.cast(own)  # noqa: PLW2901
                 end = first + batch.num_rows
                 if end > offset:
                     rows = conform(_without_extensions(batch.slice(max(0, offset - first))), schema, path)
@@ -55,6 +57,24 @@ class ParquetFiles:
         file = pa.OSFile(os.fsencode(path))  # a name that is not UTF-8 must be bytes
         # Nanoseconds hold only the years 1677 to 2262, and INT96 any year.
         return parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, coerce_int96_timestamp_unit="us")
+
+
+#: Metadata of files that Spark wrote: the DataFrame's columns.
+_SPARK = b"org.apache.spark.sql.parquet.row.metadata"
+
+
+def _schema(file: Any) -> pa.Schema:
+    """Return the columns of a file. INT96 has no zone, but Spark writes only TIMESTAMP as INT96, which is in UTC."""
+    schema: pa.Schema = file.schema_arrow
+    if _SPARK not in (schema.metadata or {}):
+        return schema
+    leaves = iter(range(len(file.schema)))
+
+    def leaf(kind: pa.DataType) -> pa.DataType:
+        is_int96 = file.schema.column(next(leaves)).physical_type == "INT96"
+        return pa.timestamp(kind.unit, "UTC") if is_int96 else kind
+
+    return pa.schema(list(with_leaves(pa.struct(list(schema)), leaf)), schema.metadata)
 
 
 def _check_text(rows: pa.RecordBatch, path: str) -> None:
