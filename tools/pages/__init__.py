@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tools.pages import api, commands, errors, java_coverage, ledger, metrics, names, options, types
+from tools.pages import api, errors, java_coverage, ledger, metrics, names, options, types
 
 __all__ = ["DOCS", "PAGES", "ROOT"]
 
@@ -17,7 +17,6 @@ ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
 PAGES: Final[dict[str, Callable[[str], str]]] = {
     "benchmarks/results/exactly-once-tables.md": ledger.page,
-    "docs/reference/cli-options.md": commands.page,
     "docs/reference/errors.md": errors.page,
     "docs/reference/java-coverage.md": java_coverage.page,
     "docs/reference/metrics.md": metrics.page,
