@@ -40,10 +40,12 @@ Import the classes of the first section from `pravega_serde`, and the others fro
 clause with a base class, such as `ControllerError`, catches its subclasses too. In Python, `help(kind)` shows the cause
 and the fix.
 
-- `fault` is the side at fault: the caller or its machine (local), the server or the network (remote), or the events
+The attributes of a class are next to its name:
+
+- the side at fault (`fault`): the caller or its machine (local), the server or the network (remote), or the events
   (data).
-- `retriable` means that the same call may succeed later. The client has already retried until its deadline.
-- `exit` is the exit code of a command of `pravega-serde`: see [exit codes](../tools/command-line.md#exit-codes).
+- retriable (`retriable`): the same call may succeed later. The client has already retried until its deadline.
+- the exit code of a command of `pravega-serde`: see [exit codes](../tools/command-line.md#exit-codes).
 """
 _SECTIONS = {"Serializers and the schema registry": of_serializers, "Client, Spark, ingestion, servers": of_connector}
 
@@ -53,8 +55,7 @@ def page(_: str) -> str:
     parts = [_HEAD]
     for title, module in _SECTIONS.items():
         here = [kind for kind in kinds() if inspect.getmodule(kind) is module]
-        head = ["| code | meaning | fault | retriable | exit |", "|---|---|---|---|--:|"]
-        parts.append("\n".join(["", f"## {title}", "", *head, *map(_row, here), ""]))
+        parts.append(f"\n## {title}\n")
         parts += map(_section, here)
     return "".join(parts)
 
@@ -86,15 +87,11 @@ def _as_markdown(text: str) -> str:
     return text[0].upper() + text[1:] if text[0].isalpha() else text
 
 
-def _row(kind: type[PravegaError]) -> str:
-    text = explained(kind)[0].rstrip(".")
-    again = "yes" if kind.retriable else ""
-    code = int(exit_code(kind.__new__(kind)))
-    return f"| [`{kind.code}`](#{kind.code.lower()}) | {text} | {kind.fault} | {again} | {code} |"
-
-
 def _section(kind: type[PravegaError]) -> str:
     text, cause, fix = explained(kind)
     bases = [f"[`{each.__name__}`](#{each.code.lower()})" for each in kind.__bases__ if issubclass(each, PravegaError)]
     known = ", a subclass of ".join([f"`{kind.__name__}`", *([" and ".join(bases)] if bases else [])])
-    return f"\n### {kind.code}\n\n{text}\n\n- **Class.** {known}.\n- **Cause.** {cause}\n- **Fix.** {fix}\n"
+    attributes = f"{kind.fault}, {'retriable, ' if kind.retriable else ''}exit {int(exit_code(kind.__new__(kind)))}"
+    return (
+        f"\n### {kind.code}\n\n{text}\n\n- **Class.** {known}: {attributes}.\n- **Cause.** {cause}\n- **Fix.** {fix}\n"
+    )
