@@ -17,7 +17,7 @@ from pravega_connector.core.io import side_by_side
 from pravega_connector.errors import DataLossError, InvalidPointerError, SegmentTruncatedError
 from pravega_connector.reader.slices import SegmentSlice, data_loss, read_chunks
 from pravega_connector.stores.segment_stores import SegmentInfo, SegmentStores
-from pravega_connector.wire import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, READ_CHUNK, EventPointer, StreamName
+from pravega_connector.wire import EVENT_HEADER_SIZE, MAX_READABLE_EVENT, READ_CHUNK, EventPointer, StreamName
 from pravega_serde.errors import DeserializationError
 
 #: Bytes to read for an event of unknown length. The rest of a longer event is read after that.
@@ -161,7 +161,7 @@ def _event(stores: SegmentStores, part: _Range, data: bytes, pointer: EventPoint
     (length,) = _HEADER.unpack_from(data, begin - EVENT_HEADER_SIZE)
     end = pointer.offset + EVENT_HEADER_SIZE + length
     # The type of an event is 0, so other bytes give a negative or a large number.
-    if not 0 <= length <= MAX_EVENT_SIZE or end > part.limit:
+    if not 0 <= length <= MAX_READABLE_EVENT or end > part.limit:
         raise InvalidPointerError.of(pointer, "no event begins there")
     if pointer.length not in (0, EVENT_HEADER_SIZE + length):
         raise InvalidPointerError.of(pointer, f"the event there has a length of {EVENT_HEADER_SIZE + length}")

@@ -15,7 +15,7 @@ from pravega_connector.wire import messages
 from pravega_connector.wire.append_session import AppendSession, AppendState, Block
 from pravega_connector.wire.codec import MAX_FRAME_SIZE, MessageDecoder, decode, encode, parse_header
 from pravega_connector.wire.cuts import StreamCut
-from pravega_connector.wire.frame_walk import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, walk_frames
+from pravega_connector.wire.frame_walk import EVENT_HEADER_SIZE, MAX_READABLE_EVENT, walk_frames
 from pravega_connector.wire.frames import (
     EventColumn,
     FramedColumn,
@@ -61,8 +61,8 @@ __all__ = [
     "ANY_VERSION",
     "EVENT_HEADER_SIZE",
     "MARK_PREFIX",
-    "MAX_EVENT_SIZE",
     "MAX_FRAME_SIZE",
+    "MAX_READABLE_EVENT",
     "NO_ENTRY",
     "READ_CHUNK",
     "SCOPES_TABLE",

@@ -31,7 +31,7 @@ from pravega_connector.errors import ProtocolError
 EVENT_HEADER_SIZE: Final = 8  # WireCommands.TYPE_PLUS_LENGTH_SIZE
 # The Java reader has no limit. Writers limit events to 8 MiB unless they enable large events (LargeEventWriter.java).
 # This limits the memory that one corrupt length can use.
-MAX_EVENT_SIZE: Final = 128 * 1024 * 1024
+MAX_READABLE_EVENT: Final = 128 * 1024 * 1024
 
 _SAMPLE: Final = 16  # events walked one by one to sample a window
 _WINDOW: Final = 1 << 20  # bytes; the temporary arrays of more do not fit into a second-level cache
@@ -50,7 +50,7 @@ _HEADER: Final = struct.Struct(">Q")  # type 0 and length as one number
 
 
 def walk_frames(
-    chunk: Bytes, start: int = 0, *, offset: int = 0, segment: str = "", max_event_size: int = MAX_EVENT_SIZE
+    chunk: Bytes, start: int = 0, *, offset: int = 0, segment: str = "", max_event_size: int = MAX_READABLE_EVENT
 ) -> Offsets:
     """Return the boundaries of the events in ``chunk`` after ``start``: the first start, then each end.
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_connector.errors import ColumnTypeError, NullEventError, ProtocolError
-from pravega_connector.wire.frame_walk import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, Bytes, walk_frames
+from pravega_connector.wire.frame_walk import EVENT_HEADER_SIZE, MAX_READABLE_EVENT, Bytes, walk_frames
 
 MAX_CHUNK: Final = 1 << 30  # with a carried event, still within the 32-bit offsets of a binary column
 
@@ -132,7 +132,7 @@ class FrameParser:
     ``offset`` is the offset of the first piece in the segment, at an event's boundary. Errors name ``segment``.
     """
 
-    def __init__(self, offset: int = 0, *, segment: str = "", max_event_size: int = MAX_EVENT_SIZE) -> None:
+    def __init__(self, offset: int = 0, *, segment: str = "", max_event_size: int = MAX_READABLE_EVENT) -> None:
         self._offset = offset
         self._segment = segment
         self._max_event_size = max_event_size

@@ -41,8 +41,7 @@ from pravega_connector.errors import (
 )
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.stores.segments import tail_cut
-from pravega_connector.wire import EVENT_HEADER_SIZE, FramedColumn, StreamName
-from pravega_connector.wire import MAX_EVENT_SIZE as READABLE
+from pravega_connector.wire import EVENT_HEADER_SIZE, MAX_READABLE_EVENT, FramedColumn, StreamName
 from pravega_connector.writer.append_loop import AppendLoop, settle, writer_closed
 from pravega_connector.writer.inbox import Blocks, Inbox, Rows
 from pravega_connector.writer.routing import Destination, Routes, StreamDestination
@@ -69,7 +68,7 @@ class _Intake(Inbox):
     def __init__(self, routes: Routes, serialize: Callable[[Any], Any] | None, max_event_size: int) -> None:
         """Without ``serialize``, the events are bytes."""
         super().__init__(routes)
-        self.serialize, self.max_event_size = serialize, min(max_event_size, READABLE)
+        self.serialize, self.max_event_size = serialize, min(max_event_size, MAX_READABLE_EVENT)
 
 
 class WriterOptions(TypedDict, total=False):
@@ -243,10 +242,10 @@ class EventWriter(HintedNames, ProcessBound, Generic[T]):
     def _write_together(self, events: list[bytes], routing_key: str | None) -> Future[None]:
         acknowledgement: Future[None] = Future()
         acknowledgement.set_running_or_notify_cancel()  # what was sent cannot be cancelled
-        if (size := sum(map(len, events)) + EVENT_HEADER_SIZE * len(events)) > READABLE:
+        if (size := sum(map(len, events)) + EVENT_HEADER_SIZE * len(events)) > MAX_READABLE_EVENT:
             raise EventTooLargeError(
-                f"events of {size} bytes together are over the limit of {READABLE} bytes for one step of stream "
-                f"{self.stream}: write them in a transaction"
+                f"events of {size} bytes together are over the limit of {MAX_READABLE_EVENT} bytes for one step of "
+                f"stream {self.stream}: write them in a transaction"
             )
         if not events:
             acknowledgement.set_result(None)
@@ -445,7 +444,7 @@ class EventWriter(HintedNames, ProcessBound, Generic[T]):
         limit = self._intake.max_event_size
         fix = (
             "readers support no larger events: split it"
-            if limit == READABLE
+            if limit == MAX_READABLE_EVENT
             else "raise max_event_size if all readers of the stream support it"
         )
         return EventTooLargeError(

@@ -32,7 +32,7 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PravegaConfig]:
 def soon_sure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask again soon about a transaction that the server does not know: no failover is under way that hides it."""
     monkeypatch.setattr("pravega_connector.controller.transactions._UNKNOWN_PAUSE", 0.02)
-    monkeypatch.setattr("pravega_connector.exactly_once.steps.runner._UNKNOWN_PAUSE", 0.02)
+    monkeypatch.setattr("pravega_connector.exactly_once.steps.log._UNKNOWN_PAUSE", 0.02)
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ next run that claims the items decides the recorded step first. :mod:`.machine` 
 waits for another run.
 """
 
+from pravega_connector.exactly_once.steps.log import StepLog
 from pravega_connector.exactly_once.steps.machine import Outcome, Turn
-from pravega_connector.exactly_once.steps.runner import StepLog
 from pravega_connector.exactly_once.steps.state import ALL, Life, Named, Step, StepsState, Update
 
 __all__ = ["ALL", "Life", "Named", "Outcome", "Step", "StepLog", "StepsState", "Turn", "Update"]

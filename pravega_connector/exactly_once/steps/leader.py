@@ -31,8 +31,8 @@ from pravega_connector.errors import (
     StreamSealedError,
     TransactionError,
 )
+from pravega_connector.exactly_once.steps.log import StepLog
 from pravega_connector.exactly_once.steps.machine import Outcome, Turn, transactions
-from pravega_connector.exactly_once.steps.runner import StepLog
 from pravega_connector.exactly_once.steps.state import ALL, Named, Step, Update, owed_item
 from pravega_connector.exactly_once.steps.takeover import Owner, Takeover
 from pravega_connector.stores.segment_stores import SegmentStores

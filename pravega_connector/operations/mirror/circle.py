@@ -16,7 +16,7 @@ from pravega_connector.controller.targets import name_of, target_of
 from pravega_connector.core.values import STATE_TAG, TransactionStatus
 from pravega_connector.errors import ConfigError, ConnectorError, StreamSealedError
 from pravega_connector.exactly_once.steps import StepsState
-from pravega_connector.exactly_once.steps.runner import synchronizer
+from pravega_connector.exactly_once.steps.log import synchronizer
 from pravega_connector.operations.mirror.copier import positions_of
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import DeserializationError

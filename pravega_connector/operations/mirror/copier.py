@@ -27,7 +27,7 @@ from pravega_connector.operations.mirror.order import point
 from pravega_connector.operations.mirror.source import GONE, Frames, Source, View
 from pravega_connector.reader.positions import EndCut
 from pravega_connector.wire import (
-    MAX_EVENT_SIZE,
+    MAX_READABLE_EVENT,
     SegmentRange,
     StreamCut,
     StreamName,
@@ -130,7 +130,7 @@ class Copier(Leader):
         self._source, self._start, self._settings, self._on_progress = source, start, settings, on_progress
         self._destination = Destination(client.stores, target)
         self._transactions: TransactionalWriter[bytes] = client.transactions(
-            target, lease=settings.lease, max_event_size=MAX_EVENT_SIZE
+            target, lease=settings.lease, max_event_size=MAX_READABLE_EVENT
         )
         self._time = EventTime(origin.watermark_log(source.stream), client.stores, target, str(steps.name))
         self._end = None if settings.follow else EndCut(origin.tail(source.stream))

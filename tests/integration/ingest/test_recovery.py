@@ -204,7 +204,7 @@ def test_a_state_of_another_target_is_refused(client, target, folder, write):
 
 
 def test_a_compacted_state_continues(client, target, folder, write, events, monkeypatch):
-    monkeypatch.setattr("pravega_connector.exactly_once.steps.runner._COMPACT_AFTER", 1000)
+    monkeypatch.setattr("pravega_connector.exactly_once.steps.log._COMPACT_AFTER", 1000)
     for file in range(12):  # each run makes few steps, and compacts what others have left as well
         write(file)
         ingest(folder, target, client=client, sizes=Sizes(variant="count", records=7), settings=Settings(lease=20.0))

@@ -19,7 +19,7 @@ from pravega_connector.errors import (
     StreamSealedError,
 )
 from pravega_connector.testing.requests import Append
-from pravega_connector.wire import MAX_EVENT_SIZE, SetupAppend
+from pravega_connector.wire import MAX_READABLE_EVENT, SetupAppend
 from pravega_serde.errors import SerializationError
 from pravega_serde.routing import segment_key
 from tests.support.fake_stream import FakeSegmentStore, FakeStream
@@ -398,9 +398,9 @@ def test_what_other_threads_write_while_it_is_closed_exists_or_refused(client, s
 
 
 def test_an_event_that_no_reader_can_pass_is_refused_whatever_the_limit(client, stream):
-    event = bytes(MAX_EVENT_SIZE + 1)
+    event = bytes(MAX_READABLE_EVENT + 1)
     with client.writer(stream.name, max_event_size=1 << 30) as writer:
-        with pytest.raises(EventTooLargeError, match=f"{len(event)} bytes .* {MAX_EVENT_SIZE} bytes .*split it"):
+        with pytest.raises(EventTooLargeError, match=f"{len(event)} bytes .* {MAX_READABLE_EVENT} bytes .*split it"):
             writer.write(event)
         with pytest.raises(EventTooLargeError, match="split it"):
             writer.write_column(pa.array([event], pa.large_binary()))

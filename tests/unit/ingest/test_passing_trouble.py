@@ -199,7 +199,7 @@ def test_a_transaction_whose_begin_got_no_answer(servers, run, monkeypatch):
 
 def test_a_transaction_that_the_controller_does_not_find_at_first(servers, run, deny, monkeypatch):
     """It reads its records from segments, too."""
-    monkeypatch.setattr("pravega_connector.exactly_once.steps.runner._UNKNOWN_PAUSE", 0.01)
+    monkeypatch.setattr("pravega_connector.exactly_once.steps.log._UNKNOWN_PAUSE", 0.01)
     status, unknown = servers.transaction_status, []
 
     def blind(stream: StreamName, transaction: uuid.UUID, **options: Any) -> TransactionStatus:

@@ -185,7 +185,7 @@ BAD_HEADERS = {
     "text": b"abcdefgh",
     "negative length": b"\0\0\0\0\xff\xff\xff\xff",
     "too long": b"\0\0\0\0\x7f\xff\xff\xff",
-    "a little too long": (boundaries.MAX_EVENT_SIZE + 1).to_bytes(8, "big"),
+    "a little too long": (boundaries.MAX_READABLE_EVENT + 1).to_bytes(8, "big"),
 }
 
 
@@ -246,7 +246,7 @@ def test_an_event_over_the_limit_is_refused(shape, small_windows):
         ("padding", "type -1, not 0"),
         ("another type", "type 1, not 0"),
         ("negative length", "claims -1 bytes"),
-        ("too long", f"claims {2**31 - 1} bytes; the limit is {boundaries.MAX_EVENT_SIZE}"),
+        ("too long", f"claims {2**31 - 1} bytes; the limit is {boundaries.MAX_READABLE_EVENT}"),
     ],
 )
 def test_a_refusal_reports_what_was_found(bad, words):

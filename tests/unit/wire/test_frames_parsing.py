@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pravega_connector.errors import ProtocolError
-from pravega_connector.wire import MAX_EVENT_SIZE, FrameParser, ReceiveBuffer, frame_events, walk_frames
+from pravega_connector.wire import MAX_READABLE_EVENT, FrameParser, ReceiveBuffer, frame_events, walk_frames
 from pravega_connector.wire import frames as parsing
 
 ONE_SIZE = [bytes([n]) * 100 for n in range(1, 250)] * 4
@@ -165,7 +165,7 @@ def test_an_event_over_the_limit_is_refused_by_its_header():
 
 
 def test_events_as_large_as_java_writes_are_taken():
-    assert MAX_EVENT_SIZE > 8 * 1024 * 1024  # Serializer.MAX_EVENT_SIZE, which large events exceed
+    assert MAX_READABLE_EVENT > 8 * 1024 * 1024  # Serializer.MAX_EVENT_SIZE, which large events exceed
     event = bytes(20 * 1024 * 1024)
     parser = FrameParser()
     assert parse(parser, bytes(frame_events([b"a", event, b"b"]).data), [1 << 20]) == (

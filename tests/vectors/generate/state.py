@@ -224,7 +224,7 @@ def ingestion(maker: Maker) -> None:
     # Of the machine nothing is kept.
     importlib.import_module("pravega_connector.exactly_once.steps.takeover")._host = lambda: "sample-host/boot/pid:[1]"
     run("samples", dead_letters=maker.folder / "ingest" / "dead_letters")
-    runner = importlib.import_module("pravega_connector.exactly_once.steps.runner")
+    runner = importlib.import_module("pravega_connector.exactly_once.steps.log")
     runner._COMPACT_AFTER, runner._CHECK_EVERY = 600, 2  # type: ignore[attr-defined]
     run("samples-compacted")
     assert dump(maker.client, maker.name("samples-compacted-ingest")).entries[0][0] > 0, "nothing was truncated"
