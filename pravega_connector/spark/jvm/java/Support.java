@@ -108,7 +108,9 @@ final class Support {
       }
       return Planning.ok(request, Planning.JSON.readTree(helper.ask(request)));
     } catch (IOException error) {
-      throw new ReadException(action, "the Python process of this executor failed: " + error.getMessage());
+      throw new ReadException(action, "[PRAVEGA-CONNECTION-LOST] the Python process that helps this executor failed: "
+          + error.getMessage() + ". Spark must run the task again. If the process was killed for its memory, raise "
+          + "spark.executor.memoryOverhead");
     }
   }
 
