@@ -217,7 +217,9 @@ class Entries:
 
         Return nothing if the events of the id raise an error, unless the registry cannot be reached.
         """
-        with suppress(SchemaError, UnsupportedCodecError, RegistryNotFoundError, DeserializationError):
+        with suppress(
+            SchemaError, UnsupportedCodecError, RegistryNotFoundError, UnknownEncodingError, DeserializationError
+        ):
             header, kind = self._framing.header(encoding_id), self.prefix_of(encoding_id)
             prefixes = [b""] if kind is None else self._prefixes_of(self._ask(encoding_id, b"").schema, kind)
             return [(header + prefix, self.find(encoding_id, prefix)) for prefix in prefixes]
