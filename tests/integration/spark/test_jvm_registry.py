@@ -159,7 +159,11 @@ def test_versions_of_a_schema_are_decoded_by_java_alone(read, write, only_java, 
     assert frame.count() == COUNT * (3 + (form == "avro"))
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(
+    ("uri", "form"),
+    [("pravega", "avro"), ("pravega", "json"), ("confluent", "protobuf"), ("apicurio", "avro")],
+    indirect=["uri"],
+)
 def test_malformed_events_in_each_mode(read, write, client, stream_name, form, uri):
     events = write(form, VERSIONS[0])
     header = 6 if form == "protobuf" and uri.startswith("confluent") else 5
@@ -177,6 +181,7 @@ def test_malformed_events_in_each_mode(read, write, client, stream_name, form, u
     assert "segment 0, offset" in errors[0]
 
 
+@pytest.mark.parametrize("uri", REGISTRIES[:2], indirect=True)
 def test_an_id_that_the_registry_does_not_have(read, write, client, stream_name):
     event = write("avro", VERSIONS[0])[0]
     append(client, stream_name, [event[:1] + (99_999).to_bytes(4, "big") + event[5:]])
