@@ -13,7 +13,7 @@ Modules of the serializers:
 - ``values`` has the forms of single values.
 - ``stores`` has the interface of a registry: ``pravega_store``, and ``confluent_store`` with ``confluent_calls`` and
   the ``message_prefix`` of Protobuf events.
-- ``encodings`` reads the events of each encoding id.
+- ``encodings`` reads the events of each encoding id. ``known_ids`` has all of them at a time.
 - ``evolution`` checks which schemas may follow which.
 """
 

@@ -240,6 +240,23 @@ def schema_body(format: SerializationFormat, text: str, references: tuple[Refere
     return body | ({"references": [each.to_json() for each in references]} if references else {})
 
 
+def artifact_ids(artifact: str) -> Call[list[tuple[int, int]]]:
+    """Return the global id and the content id of each version of an artifact of Apicurio's own interface."""
+
+    def read(body: object) -> list[tuple[int, int]]:
+        return parse.items(
+            body, "versions", lambda each: (parse.integer(each, "globalId"), parse.integer(each, "contentId"))
+        )
+
+    return Call(
+        purpose=f"list the ids of artifact {artifact!r}",
+        method="GET",
+        path="/registry/v3/search/versions",
+        query={"artifactId": artifact, "orderby": "globalId", "order": "asc", "limit": "1000"},
+        answers={200: read},
+    )
+
+
 def content_id(global_id: int) -> Call[int]:
     """Return the content id of a global id of Apicurio, whose own interface has it. Raises RegistryNotFoundError."""
 

@@ -281,10 +281,13 @@ class ConfluentMemoryRegistry:
             raise _RefusedError(404, 40470, f"Key '{subject}' not found")
         return found
 
-    def _found_global_id(self, *, query: Mapping[str, str], body: Body) -> Any:
-        """Return the content of a global id of Apicurio. Both ids are the same here."""
-        found = int(query["globalId"])
-        return {"versions": [{"contentId": found}] if found in self._schemas else []}
+    def _found_versions(self, *, query: Mapping[str, str], body: Body) -> Any:
+        """Return the content of a global id of Apicurio, or of the versions of an artifact. Both ids are equal here."""
+        if "artifactId" in query:
+            found = [*self._subjects.get(query["artifactId"], _Subject()).versions.values()]
+        else:
+            found = [each for each in (int(query["globalId"]),) if each in self._schemas]
+        return {"versions": [{"globalId": each, "contentId": each} for each in found]}
 
 
 def _identity(stored: Body, *contract: str, sort: bool) -> str:
@@ -347,5 +350,5 @@ _ROUTES: Final[tuple[tuple[str, str, _Act], ...]] = (
     ("POST", f"{_KEKS}/{_NAME}/deks", _R._add_dek),
     ("POST", f"{_KEKS}/{_NAME}/deks/{_NAME}", _R._add_dek),
     ("GET", f"{_KEKS}/{_NAME}/deks/{_NAME}/versions/(-?[^/]+)", _R._dek),
-    ("GET", "/registry/v3/search/versions", _R._found_global_id),
+    ("GET", "/registry/v3/search/versions", _R._found_versions),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -235,6 +235,12 @@ class ConfluentStore:
         """Return the schema of an id as the type."""
         info = self.writer(self.framings[0], schema_id).schema
         return _as_type(info, type) or info
+
+    def ids(self, framing: Framing, readers: Sequence[SchemaInfo]) -> Iterator[int]:
+        """Yield the ids of the versions of the readers' subjects, also of deleted ones."""
+        for subject in dict.fromkeys(map(self._subject_of, readers)):
+            for number in self.run(calls.version_numbers(subject, deleted=True)):
+                yield self._any_version(subject, number).id
 
     def prepare_reader(self, default: SerializationFormat) -> None:
         """Do nothing: a subject has no codecs, and is created with its first schema."""
@@ -491,6 +497,12 @@ class ApicurioStore(ConfluentStore):
         if framing is APICURIO:
             schema_id = self._connection.run(calls.content_id(schema_id))
         return super()._by_id(framing, schema_id)
+
+    def ids(self, framing: Framing, readers: Sequence[SchemaInfo]) -> Iterator[int]:
+        """Yield the global ids or the content ids of the readers' artifacts."""
+        for artifact in dict.fromkeys(map(self._subject_of, readers)):
+            for global_id, content_id in self._connection.run(calls.artifact_ids(artifact)):
+                yield global_id if framing is APICURIO else content_id
 
     def migration(self, framing: Framing, encoding: EncodingInfo, reader: EventType) -> None:
         """Return None: this registry has no rules."""

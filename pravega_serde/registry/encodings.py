@@ -9,6 +9,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -206,6 +207,32 @@ class Entries:
                 self._compiled.clear()
             self._compiled[encoding_id, prefix] = entry
         return entry
+
+    def ids(self) -> Iterator[int]:
+        """Yield the ids that the registry has now. Raises RegistryErrors."""
+        return self._store.ids(self._framing, [each.info for each in self._readers])
+
+    def known(self, encoding_id: int) -> list[tuple[bytes, Entry]]:
+        """Return the bytes before the payloads of an id, for each type of the readers in its schema, with their entry.
+
+        Return nothing if the events of the id raise an error, unless the registry cannot be reached.
+        """
+        with suppress(
+            SchemaError, UnsupportedCodecError, RegistryNotFoundError, UnknownEncodingError, DeserializationError
+        ):
+            header, kind = self._framing.header(encoding_id), self.prefix_of(encoding_id)
+            prefixes = [b""] if kind is None else self._prefixes_of(self._ask(encoding_id, b"").schema, kind)
+            return [(header + prefix, self.find(encoding_id, prefix)) for prefix in prefixes]
+        return []
+
+    def _prefixes_of(self, writer: SchemaInfo, kind: MessagePrefix) -> Iterator[bytes]:
+        """Yield the prefixes with which events of a writer's schema select the readers' types."""
+        part = part_of(writer.format)
+        assert part is not None, "custom formats have no prefixes"
+        for reader in self._readers:
+            with suppress(SchemaError):
+                chosen = part.selected(writer, reader.info.type)
+                yield kind.of(part.indexes(chosen), chosen.type)
 
     def _once(self, key: object, work: Callable[[], T]) -> T:
         """Return the result of ``work``. For a moment after it failed, raise its error again without calling it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pravega_serde.errors import (
@@ -70,6 +71,15 @@ class PravegaStore:
     def schema(self, schema_id: int, type: str | None = None) -> SchemaInfo:
         """Return the schema of an id."""
         return self._client.schema_for_id(self._group, schema_id)
+
+    def ids(self, framing: Framing, readers: Sequence[SchemaInfo]) -> Iterator[int]:
+        """Yield the encoding ids of the group: there is no gap between them."""
+        for encoding_id in itertools.count():
+            try:
+                self._client.encoding_info(self._group, encoding_id)
+            except RegistryNotFoundError:
+                return
+            yield encoding_id
 
     def prepare_reader(self, default: SerializationFormat) -> None:
         """Create the group if the settings require it.

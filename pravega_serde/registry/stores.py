@@ -5,7 +5,7 @@ Everything after that is the same for all registries: codecs, columns and schema
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pravega_serde.errors import RegistryNotFoundError, SchemaError
@@ -55,6 +55,12 @@ class SchemaStore(Protocol):
 
     def schema(self, schema_id: int, type: str | None = None) -> SchemaInfo:
         """Return the schema of an id that :meth:`latest` returned for the type."""
+
+    def ids(self, framing: Framing, readers: Sequence[SchemaInfo]) -> Iterator[int]:
+        """Yield the ids that events of the group have now, with one request for each, in the order of their creation.
+
+        In a registry of subjects, they are the ids of the readers' subjects.
+        """
 
     def prepare_reader(self, default: SerializationFormat) -> None:
         """Do what the settings require before the first read. Raises :class:`SerdeError`."""

@@ -1,5 +1,7 @@
 """Decoders of the JVM reader against Python: ``python -m tests.fuzz.jvm_decoders [--events N] [--seed S] [FORMAT …]``.
 
+A format with ``-registry`` after its name has events with the header of a schema registry, of several versions.
+
 Random and mutated events are decoded by both, in Java without Spark. A decoder may leave any event to Python. An event
 that it accepts must have the same values in Python, for all columns and for some of them. Exit status 1 if one differs.
 """
@@ -35,9 +37,10 @@ from pravega_serde.errors import PravegaError
 from tests.fuzz import jvm_schemas
 from tests.fuzz._mutate import mutate
 from tests.fuzz._target import Target
+from tests.fuzz.jvm_registry import Framed, framed
 from tools import jvm
 
-FORMATS: Final = ("avro", "json", "protobuf")
+FORMATS: Final = ("avro", "json", "protobuf", "avro-registry", "json-registry", "protobuf-registry")
 _HARNESS: Final = Path(__file__).parents[2] / "tests/unit/spark/java/DecodeEvents.java"
 _AT_ONCE: Final = 150
 _GOOD: Final = 0.4
@@ -151,9 +154,9 @@ def some_of(kind: pa.DataType, chance: random.Random) -> pa.DataType:
 
 
 def compare(
-    java: Java, target: Target, events: Sequence[bytes], chance: random.Random, seen: Counter[str]
+    java: Java, target: Target, plan: _Plan, events: Sequence[bytes], chance: random.Random, seen: Counter[str]
 ) -> Iterator[str]:
-    """Yield the differences for some events of a target."""
+    """Yield the differences for some events of a target, decoded by a plan."""
     serializer = target.serializer
     errors: dict[int, str] = {}
     values = serializer.decode_column(
@@ -167,7 +170,7 @@ def compare(
     table = pa.StructArray.from_arrays(columns, fields=list(whole)) if len(whole) else values
     part = pa.struct(list(whole))
     for used in (part, some_of(part, chance), pa.struct([])):
-        found = java.decode(steps(serializer), pa.schema(list(used)), events)
+        found = java.decode(plan, pa.schema(list(used)), events)
         if len(used):
             expected = plain(narrowed(table, used))
             rows = [text_of(each, expected.type) for each in expected.to_pylist(maps_as_pydicts=None)]
@@ -184,7 +187,9 @@ def compare(
 
 
 def _events(target: Target, tokens: Sequence[bytes], chance: random.Random, count: int, keep: int) -> list[bytes]:
-    good = [event for event in target.corpus if len(event) < 1 << 16]
+    late = list(target.late()) if isinstance(target, Framed) and chance.random() < _LATE else []
+    good = [event for event in (*target.corpus, *late) if len(event) < 1 << 16]
+    keep = chance.choice((0, _HEADER, _HEADER)) if isinstance(target, Framed) else keep
     return [
         chance.choice(good)
         if chance.random() < _GOOD
@@ -193,32 +198,40 @@ def _events(target: Target, tokens: Sequence[bytes], chance: random.Random, coun
     ]
 
 
-def _targets(name: str, chance: random.Random) -> tuple[Iterator[Target], Sequence[bytes], int]:
+_LATE: Final = 0.25
+_HEADER: Final = 5
+
+
+def _targets(name: str, chance: random.Random) -> tuple[Iterator[tuple[Target, _Plan]], Sequence[bytes], int]:
     """Return the targets of a format without end, the tokens of mutations, and the bytes that they do not change."""
+    name, _, registry = name.partition("-")
     made = import_module(f"tests.fuzz.{name}").FORMAT
-    known = [target for target in made.targets if target.columns and target.corpus and _is_decoded(target)]
+    known = [] if registry else [target for target in made.targets if target.columns and target.corpus]
 
     def targets() -> Iterator[Target]:
         while True:
             yield from known
             for _ in range(2 * len(known) + 2):
-                random_one = jvm_schemas.RANDOM[name](chance)
-                if random_one.corpus and _is_decoded(random_one):
-                    yield random_one
+                yield framed(name, chance) if registry else jvm_schemas.RANDOM[name](chance)
 
-    return targets(), made.tokens, made.keep
+    planned = ((target, plan) for target in targets() if (plan := _plan(target)) is not None and target.corpus)
+    return planned, made.tokens, made.keep
 
 
-def _is_decoded(target: Target) -> bool:
+_Plan = dict[str, Any]
+
+
+def _plan(target: Target) -> _Plan | None:
+    """Return the plan of a target's decoders, or None if Python reads its events."""
     try:
-        steps(target.serializer)
+        plan = steps(target.serializer)
         fields = value_fields(target.serializer.arrow_type)  # type: ignore[attr-defined]
         check_columns(from_arrow_schema(pa.schema(fields)))
     except (NotInJvmError, PravegaError):
-        return False
+        return None
     except PySparkException:  # Spark has no such type
-        return False
-    return True
+        return None
+    return plan
 
 
 def run(java: Java, name: str, count: int, seed: int, seen: Counter[str]) -> Iterator[str]:
@@ -226,13 +239,14 @@ def run(java: Java, name: str, count: int, seed: int, seen: Counter[str]) -> Ite
     chance = random.Random(seed)
     targets, tokens, keep = _targets(name, chance)
     done = 0
-    for target in targets:
+    for target, plan in targets:
         if done >= count:
             return
         events = _events(target, tokens, chance, min(_AT_ONCE, count - done), keep)
         done += len(events)
         seen[f"events of {name}"] += len(events)
-        yield from compare(java, target, events, chance, seen)
+        seen["headers"] += sum(len(each["headers"]) for each in plan["decoders"])
+        yield from compare(java, target, plan, events, chance, seen)
 
 
 def main() -> int:

@@ -74,9 +74,22 @@ def decoder_plan(
 
 
 def steps(serializer: Serializer[Any]) -> dict[str, Any]:
-    """Return the steps that decode the events of a serializer. Raises NotInJvmError if Java has no such decoder."""
-    kind = type(serializer)
-    match f"{kind.__module__}.{kind.__qualname__}":
+    """Return the decoders of the events of a serializer, with the headers of the events that each of them reads.
+
+    Raises NotInJvmError if Java has no such decoders.
+    """
+    if _name(serializer) == "pravega_serde.registry.reading.RegistryDeserializer":
+        from pravega_connector.spark.jvm.registry_steps import decoders_by_id  # noqa: PLC0415 - few streams have one
+
+        decoders = decoders_by_id(serializer, _steps)  # type: ignore[arg-type]
+    else:
+        decoders = [_steps(serializer) | {"headers": [""]}]
+    return {"format": decoders[0]["format"], "decoders": decoders}
+
+
+def _steps(serializer: Serializer[Any]) -> dict[str, Any]:
+    """Return the steps that decode the payloads of a serializer. Raises NotInJvmError if Java has no such decoder."""
+    match name := _name(serializer):
         case "pravega_serde.avro.serializer.AvroSerializer":
             from pravega_connector.spark.jvm.avro_steps import avro_plan  # noqa: PLC0415 - a query has one format
 
@@ -89,14 +102,18 @@ def steps(serializer: Serializer[Any]) -> dict[str, Any]:
             from pravega_connector.spark.jvm.protobuf_steps import protobuf_plan  # noqa: PLC0415
 
             return protobuf_plan(serializer)  # type: ignore[arg-type]
-    raise NotInJvmError(kind.__name__)
+    raise NotInJvmError(name.rpartition(".")[2])
+
+
+def _name(serializer: Serializer[Any]) -> str:
+    kind = type(serializer)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _check_options(options: SourceOptions) -> None:
     reasons = {
         "option 'envelope'": options.envelope is not None,
         "option 'unwrap'": options.unwrap is not None,
-        "option 'registry'": options.from_registry,
         "option 'routing_key_field'": options.routing_key_field is not None,
         "a dead-letter queue": options.has_dead_letters,
         "column 'encoding_id'": "encoding_id" in options.metadata_columns,

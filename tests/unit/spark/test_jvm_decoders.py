@@ -33,7 +33,9 @@ def test_random_and_malformed_events_are_decoded_as_in_python(java: Java, name: 
     assert seen["doubts of bad events"] > EVENTS // 10
     accepted = seen["compared"] - seen["doubts of bad events"] - seen["doubts of good events"]
     assert accepted > EVENTS // 2
-    assert seen["doubts of good events"] < accepted // 2, "of the random events, only unusual ones are left to Python"
+    # Of a registry, some events are compressed, or of a version that is registered after the plan was made.
+    rare = accepted if name.endswith("-registry") else accepted // 2
+    assert seen["doubts of good events"] < rare, "of the random events, only unusual ones are left to Python"
 
 
 def record(kind: Any) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def test_an_avro_schema_that_python_reads(kind: Any, reason: str) -> None:
 def test_an_avro_event_that_may_exceed_the_memory_limit_is_left_to_python() -> None:
     nulls = {"type": "record", "name": "N", "fields": [{"name": "f", "type": ["null", "int"]}]}
     serializer = AvroSerializer(record({"type": "array", "items": nulls}))
-    largest = steps(serializer)["largest"]
+    largest = steps(serializer)["decoders"][0]["largest"]
 
     def event(size: int) -> bytes:
         items = size - 8

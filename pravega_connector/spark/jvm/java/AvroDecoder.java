@@ -5,15 +5,14 @@ import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Base64;
-import org.apache.spark.sql.types.StructType;
 
 /** Decoder of Avro events. Its steps follow the bytes of the writer, and fill the columns of the reader. */
 final class AvroDecoder extends Decoder {
 
   private final Step root;
 
-  AvroDecoder(JsonNode plan, StructType wanted) {
-    super(wanted, plan.get("largest").asInt());
+  AvroDecoder(JsonNode plan, Vectors.Structs columns) {
+    super(plan, columns);
     root = step(plan.get("root"), plan.get("record").asBoolean() ? columns : columns.child("value"));
   }
 

@@ -3,9 +3,7 @@ package pravegaserde.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
-import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import org.apache.spark.sql.types.StructType;
 
 /**
  * Decoder of events into columns, by steps that the driver's Python has planned.
@@ -20,8 +18,8 @@ abstract class Decoder {
   private static final long NOT_ASCII = 0x8080808080808080L;
   private static final int MOST_VARINT = 10;
 
-  final Vectors.Bytes bytes = new Vectors.Bytes();
   final Vectors.Structs columns;
+  final Vectors.Bytes bytes;
   private final int largest;
 
   /** Bytes of the batch, the position of the next byte, and the end of the event. */
@@ -29,42 +27,32 @@ abstract class Decoder {
   int at;
   int end;
 
-  Decoder(StructType wanted, int largest) {
-    columns = new Vectors.Structs(wanted, bytes);
-    this.largest = largest;
+  Decoder(JsonNode steps, Vectors.Structs columns) {
+    this.columns = columns;
+    bytes = columns.bytes;
+    largest = steps.get("largest").asInt();
   }
 
-  /** Return the decoder of a plan for the columns that a query uses. */
-  static Decoder of(JsonNode plan, StructType wanted) {
-    return switch (plan.get("format").asText()) {
-      case "avro" -> new AvroDecoder(plan, wanted);
-      case "json" -> new JsonDecoder(plan, wanted);
-      case "protobuf" -> new ProtobufDecoder(plan, wanted);
-      default -> throw new ReadException("this version of the JVM reader cannot decode " + plan.get("format"));
+  /** Return the decoder of steps that adds to some columns. */
+  static Decoder of(JsonNode steps, Vectors.Structs columns) {
+    return switch (steps.get("format").asText()) {
+      case "avro" -> new AvroDecoder(steps, columns);
+      case "json" -> new JsonDecoder(steps, columns);
+      case "protobuf" -> new ProtobufDecoder(steps, columns);
+      default -> throw new ReadException("this version of the JVM reader cannot decode " + steps.get("format"));
     };
   }
 
   /** Read one event, and add a value to each column. Throws Doubt. */
   abstract void event();
 
-  /** Decode the events at these positions. Return false if one of them is in doubt: the columns are then undefined. */
-  final boolean decode(ByteBuffer from, int[] starts, int[] lengths, int count) {
-    columns.clear();
-    int first = bytes.load(from, starts[count - 1] + EventColumns.HEADER + lengths[count - 1]);
-    try {
-      for (int i = 0; i < count; i++) {
-        if (lengths[i] > largest) {
-          return false;
-        }
-        data = bytes.data;
-        at = first + starts[i] + EventColumns.HEADER;
-        end = at + lengths[i];
-        event();
-      }
-      return true;
-    } catch (Doubt | IndexOutOfBoundsException doubt) {
-      return false;
-    }
+  /** Read the event between two positions in the bytes of the batch. Throws Doubt, IndexOutOfBoundsException. */
+  final void decode(int start, int stop) {
+    doubtIf(stop - start > largest);
+    data = bytes.data;
+    at = start;
+    end = stop;
+    event();
   }
 
   /** Event that is malformed, or that only Python can judge. */

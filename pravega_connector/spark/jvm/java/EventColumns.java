@@ -24,18 +24,18 @@ final class EventColumns {
   private UTF8String scope;
   private UTF8String stream;
   private final ColumnarBatch batch;
-  private final Decoder decoder;
+  private final Decoders decoders;
 
   /** {@code typed} is null for raw events. */
   EventColumns(StructType schema, TypedPlan typed) {
-    decoder = typed == null ? null : typed.decoder(schema);
+    decoders = typed == null ? null : typed.decoders(schema);
     ColumnVector[] columns = new ColumnVector[schema.size()];
     for (int i = 0; i < columns.length; i++) {
       StructField field = schema.apply(i);
       if (typed == null || typed.isMetadata(field.name())) {
         columns[i] = column(field);
       } else {
-        columns[i] = typed.isCorrupt(field.name()) ? new NoValues(field.dataType()) : decoder.columns.child(field.name());
+        columns[i] = typed.isCorrupt(field.name()) ? new NoValues(field.dataType()) : decoders.columns.child(field.name());
       }
     }
     batch = new ColumnarBatch(columns);
@@ -43,7 +43,7 @@ final class EventColumns {
 
   /** Decode the events. Return false if Python must decode this batch. */
   boolean decode() {
-    return decoder == null || decoder.decode(data, starts, lengths, count);
+    return decoders == null || decoders.decode(data, starts, lengths, count);
   }
 
   void begin(Task.Slice next) {

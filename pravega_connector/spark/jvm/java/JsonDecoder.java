@@ -12,7 +12,6 @@ import java.time.YearMonth;
 import java.util.Arrays;
 import java.util.Base64;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.StructType;
 
 /**
  * Decoder of JSON events.
@@ -41,8 +40,8 @@ final class JsonDecoder extends Decoder {
   private final Step root;
   private int depth;
 
-  JsonDecoder(JsonNode plan, StructType wanted) {
-    super(wanted, plan.get("largest").asInt());
+  JsonDecoder(JsonNode plan, Vectors.Structs columns) {
+    super(plan, columns);
     root = step(plan.get("root"), plan.get("record").asBoolean() ? columns : columns.child("value"));
   }
 

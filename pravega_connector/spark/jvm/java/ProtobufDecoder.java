@@ -6,7 +6,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
-import org.apache.spark.sql.types.StructType;
 
 /**
  * Decoder of Protobuf events.
@@ -25,8 +24,8 @@ final class ProtobufDecoder extends Decoder {
 
   private final Message root;
 
-  ProtobufDecoder(JsonNode plan, StructType wanted) {
-    super(wanted, plan.get("largest").asInt());
+  ProtobufDecoder(JsonNode plan, Vectors.Structs columns) {
+    super(plan, columns);
     root = new Message(plan.get("root"), columns);
   }
 

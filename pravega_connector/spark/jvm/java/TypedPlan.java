@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** Plan of a typed read, as JSON of the driver's Python: the steps of a decoder, and which columns are not decoded. */
+/** Plan of a typed read, as JSON of the driver's Python: the steps of decoders, and which columns are not decoded. */
 record TypedPlan(String json) implements java.io.Serializable {
   /** Return the plan, or null for raw events. */
   static TypedPlan of(JsonNode plan) {
@@ -33,15 +33,15 @@ record TypedPlan(String json) implements java.io.Serializable {
     return contains(plan().get("corrupt"), column);
   }
 
-  /** Return the decoder of the columns that a query uses. */
-  Decoder decoder(StructType used) {
+  /** Return the decoders of the columns that a query uses. */
+  Decoders decoders(StructType used) {
     StructType decoded = new StructType();
     for (StructField field : used.fields()) {
       if (!isMetadata(field.name()) && !isCorrupt(field.name())) {
         decoded = decoded.add(field);
       }
     }
-    return Decoder.of(plan(), decoded);
+    return new Decoders(plan(), decoded);
   }
 
   private static boolean contains(JsonNode names, String column) {

@@ -432,12 +432,14 @@ final class Vectors {
   }
 
   static final class Structs extends Vector {
+    final Bytes bytes;
     private final StructType struct;
     private final Vector[] children;
 
     Structs(StructType type, Bytes bytes) {
       super(type);
       struct = type;
+      this.bytes = bytes;
       children = new Vector[type.size()];
       for (int i = 0; i < children.length; i++) {
         children[i] = of(type.apply(i).dataType(), bytes);

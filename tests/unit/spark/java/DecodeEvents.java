@@ -46,26 +46,26 @@ public final class DecodeEvents {
       for (int left = input.readInt(); left > 0; left--) {
         events.add(input.readNBytes(input.readInt()));
       }
-      answer(Decoder.of(plan, columns), columns, events, output);
+      answer(new Decoders(plan, columns), columns, events, output);
       output.flush();
     }
   }
 
-  private static void answer(Decoder decoder, StructType columns, List<byte[]> events, PrintStream output) {
+  private static void answer(Decoders decoders, StructType columns, List<byte[]> events, PrintStream output) {
     List<byte[]> good = new ArrayList<>();
     boolean[] isGood = new boolean[events.size()];
     for (int i = 0; i < isGood.length; i++) {
-      isGood[i] = decode(decoder, List.of(events.get(i)));
+      isGood[i] = decode(decoders, List.of(events.get(i)));
       if (isGood[i]) {
         good.add(events.get(i));
       }
     }
-    if (!good.isEmpty() && !decode(decoder, good)) {
+    if (!good.isEmpty() && !decode(decoders, good)) {
       throw new IllegalStateException("events that are good alone are in doubt together");
     }
     ColumnVector[] vectors = new ColumnVector[columns.size()];
     for (int i = 0; i < vectors.length; i++) {
-      vectors[i] = decoder.columns.child(columns.apply(i).name());
+      vectors[i] = decoders.columns.child(columns.apply(i).name());
     }
     ColumnarBatch batch = new ColumnarBatch(vectors, good.size());
     int row = 0;
@@ -80,7 +80,7 @@ public final class DecodeEvents {
     }
   }
 
-  private static boolean decode(Decoder decoder, List<byte[]> events) {
+  private static boolean decode(Decoders decoders, List<byte[]> events) {
     int[] starts = new int[events.size()];
     int[] lengths = new int[events.size()];
     int size = 0;
@@ -93,7 +93,7 @@ public final class DecodeEvents {
     for (byte[] event : events) {
       data.putInt(0).putInt(event.length).put(event);
     }
-    return decoder.decode(data.flip(), starts, lengths, starts.length);
+    return decoders.decode(data.flip(), starts, lengths, starts.length);
   }
 
   private static void write(StructType type, SpecializedGetters row, StringBuilder line) {
