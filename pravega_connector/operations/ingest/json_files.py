@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +37,9 @@ class JsonLines:
             blocks = _blocks(file, path)
             for block in blocks if whole else islice(blocks, 1):
                 try:
-                    inference.add(block.column())
+                    inference.add(block.column().slice(0, _FIRST))
+                    if len(rest := block.tail(_FIRST)) and not _fits(rest, inference.found.schema()):
+                        inference.add(rest.column())
                 except SchemaError as error:
                     raise SourceUnreadableError(f"{path}: {error.message}") from error
         return inference.found
@@ -58,6 +60,15 @@ class JsonLines:
 def _blocks(file: object, path: str) -> Iterator[Lines]:
     blocks = (block.without_blanks() for block in lines_of(file, path, returns=True))
     return (block for block in blocks if len(block))
+
+
+#: Records whose types the others of a block usually have.
+_FIRST: Final = 64
+
+
+def _fits(lines: Lines, schema: pa.Schema) -> bool:
+    """Return True if columns certainly hold all values of lines."""
+    return all(map(_is_quick, schema)) and _parsed(lines, schema, ExactReader(pa.struct(list(schema)))) is not None
 
 
 def _is_quick(entry: pa.Field) -> bool:
