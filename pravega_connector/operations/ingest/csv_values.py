@@ -65,14 +65,14 @@ _UNFIT: Final = (pa.ArrowException, ArithmeticError, ValueError)
 # ---- inference ----
 
 
-def found_in(texts: pa.StringArray) -> Found:
+def found_in(column: Texts) -> Found:
     """Return the types of texts; null without any."""
     found = Found()
-    texts = texts.drop_null()
+    texts = column.texts.drop_null() if column.texts.null_count else column.texts
     first = [text.strip(" \t") for text in texts[:_FIRST].to_pylist()]
     if not all(any(re.search(pattern, text) for pattern, _ in _KINDS) for text in first):
         return Found({"text"})
-    if first and (usual := _usual_kinds(texts, first[0])) is not None:
+    if first and (usual := _usual_kinds(column, first[0])) is not None:
         return usual
     trimmed = pc.ascii_trim(texts, " \t")
     # Usually all texts are of the kind of the first one.
@@ -88,18 +88,18 @@ def found_in(texts: pa.StringArray) -> Found:
     return found
 
 
-def _usual_kinds(texts: pa.StringArray, first: str) -> Found | None:
+def _usual_kinds(column: Texts, first: str) -> Found | None:
     """Return the types of texts that are all exact numbers, all dates or all times; None for others."""
     for pattern, kind, name in _USUAL:
         if not re.search(pattern, first):
             continue
-        values, unsure = _usual(texts, kind)
+        values, unsure = column.usual(kind)
         if len(unsure):
             continue
         found = Found()
         if name == "fraction":
-            fractions = pc.match_substring(texts, ".")
-            _add_plain(found, texts.filter(fractions))
+            fractions = pc.match_substring(column.texts, ".")
+            _add_plain(found, column.texts.filter(fractions))
             values = values.filter(pc.invert(fractions))
         if kind in (pa.int64(), pa.float64()):
             _add_bounds(found, values)
@@ -118,7 +118,7 @@ _USUAL: Final[list[tuple[str, pa.DataType, Kind]]] = [
 
 
 def _add_bounds(found: Found, integers: pa.Array) -> None:
-    if len(integers):
+    if integers.null_count < len(integers):
         for number in pc.min_max(integers).values():
             found.add_integer(int(number.as_py()))
 
@@ -199,14 +199,29 @@ def read_as(kind: pa.DataType) -> pa.DataType:
     return pa.string() if is_own else kind
 
 
-def converted(texts: pa.Array, kind: pa.DataType, name: str) -> tuple[pa.Array, dict[int, str]]:
+class Texts:
+    """Column of texts, whose values are converted once."""
+
+    def __init__(self, texts: pa.StringArray) -> None:
+        self.texts = texts
+        self._usual: dict[pa.DataType, tuple[pa.Array, Int64s]] = {}
+
+    def usual(self, kind: pa.DataType) -> tuple[pa.Array, Int64s]:
+        """Return the values of texts, and the rows that need a closer look; the others are exact."""
+        if kind not in self._usual:
+            self._usual[kind] = _usual(self.texts, kind)
+        return self._usual[kind]
+
+
+def converted(column: Texts, kind: pa.DataType, name: str) -> tuple[pa.Array, dict[int, str]]:
     """Return the values of the texts of a column, and the rows with texts that the type cannot hold, with the reason.
 
     The values of these rows are null.
     """
+    texts = column.texts
     if kind == texts.type:
         return texts, {}
-    values, unsure = _usual(texts, kind)
+    values, unsure = column.usual(kind)
     if len(unsure):
         index = np.arange(len(texts))
         index[unsure] = len(texts) + np.arange(len(unsure))
