@@ -72,8 +72,8 @@ def found_in(column: Texts) -> Found:
     first = [text.strip(" \t") for text in texts[:_FIRST].to_pylist()]
     if not all(any(re.search(pattern, text) for pattern, _ in _KINDS) for text in first):
         return Found({"text"})
-    if first and (usual := _usual_kinds(column, first[0])) is not None:
-        return usual
+    if first:
+        texts = select(column.texts, _add_usual(found, column, first[0]))
     trimmed = pc.ascii_trim(texts, " \t")
     # Usually all texts are of the kind of the first one.
     for pattern, add in sorted(_KINDS, key=lambda kind: not re.search(kind[0], first[0])) if first else []:
@@ -88,27 +88,31 @@ def found_in(column: Texts) -> Found:
     return found
 
 
-def _usual_kinds(column: Texts, first: str) -> Found | None:
-    """Return the types of texts that are all exact numbers, all dates or all times; None for others."""
+def _add_usual(found: Found, column: Texts, first: str) -> Int64s:
+    """Add exact numbers, dates and times, if most texts are of the kind of the first one. Return the other rows."""
     for pattern, kind, name in _USUAL:
         if not re.search(pattern, first):
             continue
         values, unsure = column.usual(kind)
-        if len(unsure):
+        if len(unsure) > _FEW * len(values):
             continue
-        found = Found()
+        texts = column.texts
+        if len(unsure):
+            rows = np.delete(np.arange(len(texts)), unsure)
+            values, texts = select(values, rows), select(texts, rows)
         if name == "fraction":
-            fractions = pc.match_substring(column.texts, ".")
-            _add_plain(found, column.texts.filter(fractions))
+            fractions = pc.match_substring(texts, ".")
+            _add_plain(found, texts.filter(fractions))
             values = values.filter(pc.invert(fractions))
         if kind in (pa.int64(), pa.float64()):
             _add_bounds(found, values)
         else:
             found.kinds.add(name)
-        return found
-    return None
+        return unsure
+    return np.flatnonzero(valid_rows(column.texts))
 
 
+_FEW: Final = 0.1
 _USUAL: Final[list[tuple[str, pa.DataType, Kind]]] = [
     (_INTEGER, pa.int64(), "integer"),
     (_NUMBER, pa.float64(), "fraction"),
@@ -268,7 +272,10 @@ def _usual_numbers(texts: pa.StringArray, kind: pa.DataType, offsets: npt.NDArra
     if kind != pa.float64():
         other |= view == _POINT
     others = _rows_of(np.flatnonzero(other), bounds)
-    values = _without(texts, others).cast(kind)
+    try:
+        values = texts.cast(kind)
+    except pa.ArrowInvalid:
+        values = _without(texts, others).cast(kind)
     numbers = numbers_of(values).astype(np.float64 if kind == pa.float64() else np.int64, copy=False)
     sizes, lengths = np.abs(numbers), np.diff(bounds)
     whole = lengths - (numbers < 0)
@@ -296,11 +303,15 @@ def _rows_of(places: Int64s, bounds: npt.NDArray[np.int32]) -> Int64s:
 
 def _inexact(texts: pa.StringArray, values: pa.DoubleArray, doubtful: Bools) -> Bools:
     """Return the doubtful rows in which a double is not written as its text."""
-    rows = np.flatnonzero(doubtful)
-    if len(rows):
-        some = (values, texts) if len(rows) == len(texts) else (select(values, rows), select(texts, rows))
-        doubtful[rows] = ~bools_of(pc.equal(double_texts(some[0]), some[1]).fill_null(False))
-    return doubtful
+    if not doubtful.any():
+        return doubtful
+    # A selection of most rows costs more than the others.
+    rows = np.flatnonzero(doubtful) if doubtful.mean() < _MANY else np.arange(len(texts))
+    if len(rows) < len(texts):
+        values, texts = select(values, rows), select(texts, rows)
+    unlike = np.zeros(len(doubtful), np.bool_)
+    unlike[rows] = ~bools_of(pc.equal(double_texts(values), texts).fill_null(False))
+    return doubtful & unlike
 
 
 def _without(texts: pa.StringArray, rows: Int64s) -> pa.StringArray:
@@ -317,6 +328,7 @@ _MINUS, _POINT, _NINE = b"-.9"
 _LEAST: Final = np.array([0, 0, *(10**digits for digits in range(1, _MOST_IN_INT64 + 1))])
 _SHORTEST_TIME: Final = len("2026-05-01 12:00")
 _MOST_IN_DOUBLE: Final = 15
+_MANY: Final = 0.5
 
 
 def _converted(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
