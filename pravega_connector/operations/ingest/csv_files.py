@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
@@ -15,7 +15,7 @@ from pyarrow import csv as arrow
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.operations.ingest.csv_lines import OPEN, broken, is_open
-from pravega_connector.operations.ingest.csv_values import FALSE, TRUE, converted, found_in, read_as
+from pravega_connector.operations.ingest.csv_values import FALSE, TRUE, Texts, converted, found_in, read_as
 from pravega_connector.operations.ingest.file_kinds import open_text
 from pravega_connector.operations.ingest.lines import SHOWN, LineReader, Lines, lines_of
 from pravega_connector.operations.ingest.replayable import Chunk
@@ -35,6 +35,8 @@ class CsvFiles:
     nulls: tuple[str, ...] = ("", "NA")
     """Unquoted texts that mean null."""
     encoding: str = "utf-8"
+    _first: list[tuple[Lines, dict[str, Texts]]] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The first block whose columns were inferred, until records are read."""
 
     def columns(self, path: str, *, whole: bool) -> Found:
         """Return the types of the values in the first mebibyte, or in the whole file."""
@@ -42,9 +44,12 @@ class CsvFiles:
             names, blocks = self._head(file, path)
             found = Found(fields={name: Found() for name in names})
             for lines in blocks if whole else islice(blocks, 1):
-                texts, _ = self._texts(lines, names, names)
-                for name, column in zip(names, texts.columns, strict=True):
+                batch, reasons = self._texts(lines, names, names)
+                columns = {name: Texts(column) for name, column in zip(names, batch.columns, strict=True)}
+                for name, column in columns.items():
                     found.fields[name].merge(found_in(column))
+                if not (self._first or reasons):
+                    self._first.append((lines, columns))
         return found
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
@@ -84,17 +89,26 @@ class CsvFiles:
 
     def _rows(self, lines: Lines, names: list[str], schema: pa.Schema) -> tuple[pa.RecordBatch, dict[int, str]]:
         """Return the valid rows, and the reasons to reject the others."""
-        reasons: dict[int, str] = {}
-        batch = self._parsed(lines, names, pa.schema([entry.with_type(read_as(entry.type)) for entry in schema]))
-        if batch is None:
-            batch, reasons = self._texts(lines, names, schema.names)
+        found, reasons = self._columns(lines, names, schema)
         misfits: dict[int, str] = {}
         columns = []
         for entry in schema:
-            values, wrong = converted(batch.column(entry.name), entry.type, entry.name)
+            values, wrong = converted(found[entry.name], entry.type, entry.name)
             columns.append(values)
             misfits = wrong | misfits  # the reason of the first column
         return _good(pa.RecordBatch.from_arrays(columns, schema=schema), misfits, reasons, len(lines))
+
+    def _columns(self, lines: Lines, names: list[str], schema: pa.Schema) -> tuple[dict[str, Texts], dict[int, str]]:
+        """Return the columns of the valid records, and the reasons to reject the others."""
+        if self._first:
+            first, columns = self._first.pop()
+            if lines.is_like(first) and names == list(columns):
+                return columns, {}
+        batch = self._parsed(lines, names, pa.schema([entry.with_type(read_as(entry.type)) for entry in schema]))
+        reasons: dict[int, str] = {}
+        if batch is None:
+            batch, reasons = self._texts(lines, names, schema.names)
+        return {name: Texts(batch.column(name)) for name in schema.names}, reasons
 
     def _texts(self, lines: Lines, names: list[str], wanted: list[str]) -> tuple[pa.RecordBatch, dict[int, str]]:
         """Return the fields of the records as text, and the reasons to reject the others."""

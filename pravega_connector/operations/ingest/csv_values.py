@@ -16,7 +16,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar.arrays import Int64s, bools_of, number_column, numbers_of, offsets_of, select, valid_rows
+from pravega_serde.columnar.arrays import (
+    Bools,
+    Int64s,
+    bools_of,
+    number_column,
+    numbers_of,
+    offsets_of,
+    select,
+    valid_rows,
+)
 from pravega_serde.columnar.building import build_rows, decimals_of, parse_times
 from pravega_serde.columnar.digits import double_texts
 from pravega_serde.columnar.found import EXACT_INTEGERS, Found, Kind, fits_double, fits_float
@@ -56,13 +65,15 @@ _UNFIT: Final = (pa.ArrowException, ArithmeticError, ValueError)
 # ---- inference ----
 
 
-def found_in(texts: pa.StringArray) -> Found:
+def found_in(column: Texts) -> Found:
     """Return the types of texts; null without any."""
     found = Found()
-    texts = texts.drop_null()
+    texts = column.texts.drop_null() if column.texts.null_count else column.texts
     first = [text.strip(" \t") for text in texts[:_FIRST].to_pylist()]
     if not all(any(re.search(pattern, text) for pattern, _ in _KINDS) for text in first):
         return Found({"text"})
+    if first:
+        texts = select(column.texts, _add_usual(found, column, first[0]))
     trimmed = pc.ascii_trim(texts, " \t")
     # Usually all texts are of the kind of the first one.
     for pattern, add in sorted(_KINDS, key=lambda kind: not re.search(kind[0], first[0])) if first else []:
@@ -77,12 +88,48 @@ def found_in(texts: pa.StringArray) -> Found:
     return found
 
 
+def _add_usual(found: Found, column: Texts, first: str) -> Int64s:
+    """Add exact numbers, dates and times, if most texts are of the kind of the first one. Return the other rows."""
+    for pattern, kind, name in _USUAL:
+        if not re.search(pattern, first):
+            continue
+        values, unsure = column.usual(kind)
+        if len(unsure) > _FEW * len(values):
+            continue
+        texts = column.texts
+        if len(unsure):
+            rows = np.delete(np.arange(len(texts)), unsure)
+            values, texts = select(values, rows), select(texts, rows)
+        if name == "fraction":
+            fractions = pc.match_substring(texts, ".")
+            _add_plain(found, texts.filter(fractions))
+            values = values.filter(pc.invert(fractions))
+        if kind in (pa.int64(), pa.float64()):
+            _add_bounds(found, values)
+        else:
+            found.kinds.add(name)
+        return unsure
+    return np.flatnonzero(valid_rows(column.texts))
+
+
+_FEW: Final = 0.1
+_USUAL: Final[list[tuple[str, pa.DataType, Kind]]] = [
+    (_INTEGER, pa.int64(), "integer"),
+    (_NUMBER, pa.float64(), "fraction"),
+    (_DATE, pa.date32(), "date"),
+    (_WITHOUT_ZONE, pa.timestamp("us"), "time"),
+]
+
+
+def _add_bounds(found: Found, integers: pa.Array) -> None:
+    if integers.null_count < len(integers):
+        for number in pc.min_max(integers).values():
+            found.add_integer(int(number.as_py()))
+
+
 def _add_integers(found: Found, trimmed: pa.StringArray, _: pa.StringArray) -> None:
     short = pc.less_equal(pc.binary_length(trimmed), _MOST_IN_INT64)
-    bounds = pc.min_max(trimmed.filter(short).cast(pa.int64())).as_py()
-    for number in (bounds["min"], bounds["max"]):
-        if number is not None:
-            found.add_integer(number)
+    _add_bounds(found, trimmed.filter(short).cast(pa.int64()))
     for text in trimmed.filter(pc.invert(short)).to_pylist():
         if len(text) > _MOST_DIGITS:
             found.kinds.add("text")
@@ -97,7 +144,11 @@ def _add_fractions(found: Found, trimmed: pa.StringArray, _: pa.StringArray) -> 
             found.add_fraction(Decimal(text))
         except InvalidOperation:  # an exponent beyond Python's
             found.kinds.add("text")
-    plain = trimmed.filter(simple)
+    _add_plain(found, trimmed.filter(simple))
+
+
+def _add_plain(found: Found, plain: pa.StringArray) -> None:
+    """Add numbers with a point and without an exponent, which doubles hold."""
     if len(plain):
         found.kinds.add("fraction")
         points = pc.find_substring(plain, ".")
@@ -152,14 +203,29 @@ def read_as(kind: pa.DataType) -> pa.DataType:
     return pa.string() if is_own else kind
 
 
-def converted(texts: pa.Array, kind: pa.DataType, name: str) -> tuple[pa.Array, dict[int, str]]:
+class Texts:
+    """Column of texts, whose values are converted once."""
+
+    def __init__(self, texts: pa.StringArray) -> None:
+        self.texts = texts
+        self._usual: dict[pa.DataType, tuple[pa.Array, Int64s]] = {}
+
+    def usual(self, kind: pa.DataType) -> tuple[pa.Array, Int64s]:
+        """Return the values of texts, and the rows that need a closer look; the others are exact."""
+        if kind not in self._usual:
+            self._usual[kind] = _usual(self.texts, kind)
+        return self._usual[kind]
+
+
+def converted(column: Texts, kind: pa.DataType, name: str) -> tuple[pa.Array, dict[int, str]]:
     """Return the values of the texts of a column, and the rows with texts that the type cannot hold, with the reason.
 
     The values of these rows are null.
     """
+    texts = column.texts
     if kind == texts.type:
         return texts, {}
-    values, unsure = _usual(texts, kind)
+    values, unsure = column.usual(kind)
     if len(unsure):
         index = np.arange(len(texts))
         index[unsure] = len(texts) + np.arange(len(unsure))
@@ -186,68 +252,66 @@ _NOUNS: Final = {
 
 def _usual(texts: pa.StringArray, kind: pa.DataType) -> tuple[pa.Array, Int64s]:
     """Return the values of texts, and the rows that need a closer look; the others are exact."""
-    lengths = np.diff(offsets_of(texts))
+    offsets = offsets_of(texts)
     try:
         if pa.types.is_timestamp(kind) and kind.tz is None:
-            return texts.cast(kind), np.flatnonzero((lengths < _SHORTEST_TIME) & valid_rows(texts))
-        if pa.types.is_integer(kind):
-            return _cast(texts, kind, _IN_INTEGERS), _odd_rows(texts, _IN_INTEGERS)
-        if kind == pa.float64():
-            return _usual_doubles(texts, lengths)
+            return texts.cast(kind), np.flatnonzero((np.diff(offsets) < _SHORTEST_TIME) & valid_rows(texts))
+        if kind == pa.date32():
+            return texts.cast(kind), np.empty(0, np.int64)
+        if len(texts) and kind != pa.uint64() and (pa.types.is_integer(kind) or kind == pa.float64()):
+            return _usual_numbers(texts, kind, offsets)
     except pa.ArrowInvalid:
         pass
     return pa.nulls(len(texts), kind), np.arange(len(texts))
 
 
-def _usual_doubles(texts: pa.StringArray, lengths: npt.NDArray[np.int32]) -> tuple[pa.Array, Int64s]:
-    values, valid = _cast(texts, pa.float64(), _IN_FRACTIONS), valid_rows(texts)
-    if not len(texts):
-        return values, np.empty(0, np.int64)
-    small = np.abs(numbers_of(values)) < EXACT_INTEGERS
-    doubtful = (lengths > _MOST_IN_DOUBLE + 1) | ~small
-    rows = np.arange(len(texts)) if doubtful.mean() > _MANY else np.flatnonzero(doubtful)
-    exact = np.zeros(len(texts), np.bool_)
-    if len(rows):
-        same = pc.equal(double_texts(_some(values, rows)), _some(texts, rows))
-        exact[rows] = bools_of(same.fill_null(False)) & small[rows]
-    rest = np.flatnonzero(~exact & valid)
-    odd = rest[_odd_rows(_some(texts, rest), _IN_FRACTIONS)]
-    return values, np.union1d(odd, rest[doubtful[rest]])
-
-
-def _some(column: pa.Array, rows: Int64s) -> pa.Array:
-    return column if len(rows) == len(column) else select(column, rows)
-
-
-def _odd_rows(texts: pa.StringArray, letters: bytes) -> Int64s:
-    """Return the rows with other bytes than these letters, leading zeros, or minus zero without a point."""
-    offsets, buffer = offsets_of(texts), texts.buffers()[2]
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    if buffer is None or not len(texts):
-        return np.empty(0, np.int64)
-    view = np.frombuffer(buffer, np.uint8)
-    rows = np.flatnonzero(lengths > 1)
-    at = starts[rows]
-    first = view[at]
-    zero = (first == _ZERO) & (view[at + 1] != _POINT)
-    minus = np.flatnonzero(first == _MINUS)
-    if len(minus):
-        at, longer = at[minus], lengths[rows[minus]] > 2
-        zero[minus] = (view[at + 1] == _ZERO) & ~(longer & (view[at + 1 + longer] == _POINT))
-    # A text with a point at the end, as in 1., is not a number.
-    odd: Int64s = rows[zero | (view[starts[rows] + lengths[rows] - 1] == _POINT)]
-    for other in set(memoryview(buffer)[offsets[0] : offsets[-1]].tobytes().translate(None, letters)):
-        places = np.flatnonzero(view[: offsets[-1]] == other)
-        odd = np.union1d(odd, np.searchsorted(offsets, places[places >= offsets[0]], "right") - 1)
-    return odd
-
-
-def _cast(texts: pa.StringArray, kind: pa.DataType, letters: bytes) -> pa.Array:
-    """Return the values of texts; those of odd rows may be null."""
+def _usual_numbers(texts: pa.StringArray, kind: pa.DataType, offsets: npt.NDArray[np.int32]) -> tuple[pa.Array, Int64s]:
+    view = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    bounds = offsets - offsets[0]
+    other = view - _MINUS > _NINE - _MINUS
+    if kind != pa.float64():
+        other |= view == _POINT
+    others = _rows_of(np.flatnonzero(other), bounds)
     try:
-        return texts.cast(kind)
+        values = texts.cast(kind)
     except pa.ArrowInvalid:
-        return _without(texts, _odd_rows(texts, letters)).cast(kind)
+        values = _without(texts, others).cast(kind)
+    numbers = numbers_of(values).astype(np.float64 if kind == pa.float64() else np.int64, copy=False)
+    sizes, lengths = np.abs(numbers), np.diff(bounds)
+    whole = lengths - (numbers < 0)
+    unsure = np.zeros(len(texts), np.bool_)
+    if kind == pa.float64():
+        points = np.flatnonzero(view == _POINT)
+        rows = _rows_of(points, bounds)
+        after = bounds[rows + 1] - points
+        whole[rows] -= after
+        unsure[rows[after == 1]] = True  # 1. is not a number
+        unsure |= _inexact(texts, values, (lengths > _MOST_IN_DOUBLE + 1) | ~(sizes < EXACT_INTEGERS))
+    # A number with leading zeros, or minus zero, is smaller than all with as many digits.
+    unsure |= (sizes < _LEAST[np.minimum(whole, len(_LEAST) - 1)]) | (whole >= len(_LEAST))
+    unsure[others] = True
+    return values, np.flatnonzero(unsure & valid_rows(texts))
+
+
+def _rows_of(places: Int64s, bounds: npt.NDArray[np.int32]) -> Int64s:
+    """Return the row of each byte."""
+    if len(places) == len(bounds) - 1 and ((places >= bounds[:-1]) & (places < bounds[1:])).all():
+        return np.arange(len(places))
+    rows: Int64s = np.searchsorted(bounds, places, "right") - 1
+    return rows
+
+
+def _inexact(texts: pa.StringArray, values: pa.DoubleArray, doubtful: Bools) -> Bools:
+    """Return the doubtful rows in which a double is not written as its text."""
+    if not doubtful.any():
+        return doubtful
+    # A selection of most rows costs more than the others.
+    rows = np.flatnonzero(doubtful) if doubtful.mean() < _MANY else np.arange(len(texts))
+    if len(rows) < len(texts):
+        values, texts = select(values, rows), select(texts, rows)
+    unlike = np.zeros(len(doubtful), np.bool_)
+    unlike[rows] = ~bools_of(pc.equal(double_texts(values), texts).fill_null(False))
+    return doubtful & unlike
 
 
 def _without(texts: pa.StringArray, rows: Int64s) -> pa.StringArray:
@@ -259,9 +323,9 @@ def _without(texts: pa.StringArray, rows: Int64s) -> pa.StringArray:
     return pc.if_else(number_column(nothing), None, texts)
 
 
-_ZERO, _MINUS, _POINT = b"0-."
-_IN_INTEGERS: Final = b"-0123456789"
-_IN_FRACTIONS: Final = b"-.0123456789"
+_MINUS, _POINT, _NINE = b"-.9"
+#: Least size of a number of so many digits.
+_LEAST: Final = np.array([0, 0, *(10**digits for digits in range(1, _MOST_IN_INT64 + 1))])
 _SHORTEST_TIME: Final = len("2026-05-01 12:00")
 _MOST_IN_DOUBLE: Final = 15
 _MANY: Final = 0.5

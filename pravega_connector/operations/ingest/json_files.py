@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,8 @@ class JsonLines:
     """One JSON object in each line."""
 
     encoding: str = "utf-8"
+    _first: list[tuple[Lines, pa.RecordBatch]] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The first block whose columns were inferred, until records are read."""
 
     def columns(self, path: str, *, whole: bool) -> Found:
         """Return the types of the first mebibyte, or of the whole file. Malformed lines are left out."""
@@ -37,7 +39,15 @@ class JsonLines:
             blocks = _blocks(file, path)
             for block in blocks if whole else islice(blocks, 1):
                 try:
-                    inference.add(block.column())
+                    inference.add(block.column().slice(0, _BEGINNING))
+                    schema = inference.found.schema()
+                    batch = None
+                    if all(map(_is_quick, schema)):
+                        batch = _parsed(block, schema, ExactReader(pa.struct(list(schema))))
+                    if batch is None:
+                        inference.add(block.column().slice(_BEGINNING))
+                    elif not self._first:
+                        self._first.append((block, batch))
                 except SchemaError as error:
                     raise SourceUnreadableError(f"{path}: {error.message}") from error
         return inference.found
@@ -48,11 +58,21 @@ class JsonLines:
         quick = all(map(_is_quick, schema))
         with open_text(path, self.encoding) as file:
             for lines, first in from_offset(_blocks(file, path), offset):
-                batch = _parsed(lines, schema, reader) if quick else None
+                batch = self._kept(lines, schema)
+                if batch is None and quick:
+                    batch = _parsed(lines, schema, reader)
                 if batch is None:
                     yield _chunk(path, reader, lines, first, reject=reject)
                 else:
                     yield Chunk(batch, first, len(lines), bytes=len(lines.joined()))
+
+    def _kept(self, lines: Lines, schema: pa.Schema) -> pa.RecordBatch | None:
+        """Return the rows of lines if inference has parsed them into the same columns."""
+        if self._first:
+            first, batch = self._first.pop()
+            if lines.is_like(first) and batch.schema.equals(schema):
+                return batch.cast(schema)
+        return None
 
 
 def _blocks(file: object, path: str) -> Iterator[Lines]:
@@ -66,6 +86,10 @@ def _is_quick(entry: pa.Field) -> bool:
     if pa.types.is_struct(kind) or pa.types.is_list(kind):
         return all(_is_quick(kind.field(at)) for at in range(kind.num_fields))
     return kind in (pa.int64(), pa.float64(), pa.string(), pa.bool_())
+
+
+#: Records whose types the others of a block usually have.
+_BEGINNING: Final = 64
 
 
 def _parsed(lines: Lines, schema: pa.Schema, reader: ExactReader) -> pa.RecordBatch | None:

@@ -43,6 +43,10 @@ class Lines:
     def __len__(self) -> int:
         return len(self.starts)
 
+    def is_like(self, other: Lines) -> bool:
+        """Return True for the same records."""
+        return len(self) == len(other) and self.starts[0] == other.starts[0] and self.data == other.data
+
     def tail(self, count: int) -> Lines:
         """Return the records without the first ``count``."""
         return Lines(self.data, self.starts[count:], self.ends[count:], self.lines[count:])
