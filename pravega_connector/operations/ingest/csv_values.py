@@ -324,7 +324,7 @@ def _without(texts: pa.StringArray, rows: Int64s) -> pa.StringArray:
 
 
 _MINUS, _POINT, _NINE = b"-.9"
-#: Least size of a number of so many digits.
+#: Smallest size of a number with n digits, at n.
 _LEAST: Final = np.array([0, 0, *(10**digits for digits in range(1, _MOST_IN_INT64 + 1))])
 _SHORTEST_TIME: Final = len("2026-05-01 12:00")
 _MOST_IN_DOUBLE: Final = 15

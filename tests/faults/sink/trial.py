@@ -157,7 +157,7 @@ class Trial:
     @property
     def worker_error(self) -> str:
         """Text of the error of a query whose worker was killed."""
-        return "the Python process that helps this executor failed" if self.by_jvm else "Python worker exited unexpectedly"
+        return "Python process that helps this executor failed" if self.by_jvm else "Python worker exited unexpectedly"
 
     def number(self, event: bytes) -> int:
         """Return the number in an event of a target."""
