@@ -19,6 +19,9 @@ JAR: Final = Path(__file__).with_name("pravega-reader.jar")
 #: Reason that the user can remove.
 NOT_BUILT: Final = f"{JAR.name} was not built: run ./run jvm in the checkout, or install the wheel"
 
+# Setting with the id of a session. Spark copies the settings of a session for foreachBatch, but not its id.
+_SESSION: Final = "spark.pravegaserde.session"
+
 # Hadoop's setting of the file system for local paths, its default, and the class in the reader's jar.
 _LOCAL_FILES: Final = "fs.AbstractFileSystem.file.impl"
 _HADOOPS_LOCAL_FS: Final = "org.apache.hadoop.fs.local.LocalFs"
@@ -45,7 +48,9 @@ def use_jvm_reader(spark: SparkSession, source: type[PravegaDataSource] = Praveg
     if _planner is None or _planner.context is not context:
         _planner = Planner(context)
         context._jvm.pravegaserde.spark.Planning.set(_planner)
-    _planner.plan_for(spark._jsparkSession.sessionUUID(), source)
+    session = spark._jsparkSession.sessionUUID()
+    spark.conf.set(_SESSION, session)
+    _planner.plan_for(session, source)
     return True
 
 

@@ -280,6 +280,29 @@ def test_the_session_of_the_rows_counts_not_the_active_one(
     assert sorted(client.read(target)) == [b"0", b"1", b"2"]
 
 
+def test_foreach_batch_reads_and_writes_inside_the_jvm(
+    jvm_session: SparkSession, pravega: InProcessPravega, client: PravegaClient, target: StreamName, tmp_path: Path
+) -> None:
+    """Spark gives it a copy of the session."""
+    source, rows = StreamName(target.scope, "source"), events(300)
+    client.create_stream(source, 2)
+    with client.writer(source) as writer:
+        for key, event in rows:
+            writer.write(event, key)
+    given = {"controller": pravega.uri, "start_stream_cut": "earliest", "columns": "event"}
+
+    def write(batch: DataFrame, number: int) -> None:
+        options = {"controller": pravega.uri, "txn_app_id": "app", "txn_version": str(number), "raw_writer": "jvm"}
+        batch.write.format("pravega").mode("append").options(**options).save(str(target))
+        again = batch.sparkSession.read.format("pravega").options(**given, raw_reader="jvm").load(str(source))
+        assert again.count() == len(rows)
+
+    stream = jvm_session.readStream.format("pravega").options(**given).load(str(source))
+    query = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query.trigger(availableNow=True).start().awaitTermination()
+    assert sorted(map(bytes, client.read(target))) == sorted(event for _, event in rows)
+
+
 def test_a_repeated_write_is_skipped_and_other_rows_are_refused(
     jvm_session: SparkSession, save: Save, client: PravegaClient, target: StreamName
 ) -> None:

@@ -1,5 +1,6 @@
 package pravegaserde.spark;
 
+import java.util.Arrays;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 
 /**
@@ -17,9 +18,9 @@ final class Session {
 
   private Session() {}
 
-  /** Return the id of the active session. */
+  /** Return the id of the active session; of a copy, as foreachBatch gets one, the id of the session that was copied. */
   static String id() {
-    return (String) call(active(), "sessionUUID");
+    return (String) call(call(active(), "conf"), "get", "spark.pravegaserde.session", (String) call(active(), "sessionUUID"));
   }
 
   /** Return the loader of the classes that ADD JAR has added. */
@@ -36,7 +37,7 @@ final class Session {
     }
     try {
       Object source = classOf(PYTHON).getConstructor().newInstance();
-      source.getClass().getMethod("setShortName", String.class).invoke(source, format);
+      call(source, "setShortName", format);
       return (TableProvider) source;
     } catch (ReflectiveOperationException error) {
       throw new IllegalStateException(error);
@@ -52,9 +53,11 @@ final class Session {
     }
   }
 
-  private static Object call(Object owner, String method) {
+  private static Object call(Object owner, String method, String... arguments) {
+    Class<?>[] texts = new Class<?>[arguments.length];
+    Arrays.fill(texts, String.class);
     try {
-      return owner.getClass().getMethod(method).invoke(owner);
+      return owner.getClass().getMethod(method, texts).invoke(owner, (Object[]) arguments);
     } catch (ReflectiveOperationException error) {
       throw new IllegalStateException(error);
     }
