@@ -15,8 +15,6 @@ from pravega_connector.wire import StreamName
 from tests.integration._events import SIZE, write_events
 from tests.support.measured import of_stream, value
 
-# Seconds until Spark has told its listeners.
-SOON = 120
 Start = Callable[..., StreamingQuery]
 
 
@@ -59,8 +57,8 @@ def test_a_query_is_counted_as_spark_reports_it(client, stream_name, start, list
     write_events(client, stream_name, 500)
     losses = of_stream("pravega.losses", stream_name)
     query = start("copy", sink, max_rows_per_trigger="200", fail_on_data_loss="false")
-    eventually(lambda: rows("copy") == (500, 500), seconds=SOON)
-    eventually(lambda: lag(stream_name) == (0 if HAS_ADMISSION else None), seconds=SOON)
+    eventually(lambda: rows("copy") == (500, 500))
+    eventually(lambda: lag(stream_name) == (0 if HAS_ADMISSION else None))
     assert value("pravega.query.active", pravega__query="copy") == 1
     assert value("pravega.query.trouble", pravega__query="copy") == 0
     assert value("pravega.query.batches", pravega__query="copy") == 3
@@ -69,7 +67,7 @@ def test_a_query_is_counted_as_spark_reports_it(client, stream_name, start, list
     assert of_stream("pravega.losses", stream_name) == losses
 
     query.stop()
-    eventually(lambda: value("pravega.query.active", pravega__query="copy") == 0, seconds=SOON)
+    eventually(lambda: value("pravega.query.active", pravega__query="copy") == 0)
     assert lag(stream_name) is None  # no query measures it any more
     assert value("pravega.query.failures", pravega__query="copy") == 0
 
@@ -78,11 +76,11 @@ def test_a_query_is_counted_as_spark_reports_it(client, stream_name, start, list
     client.truncate(stream_name, lost)
     write_events(client, stream_name, 10)
     start("copy", sink, fail_on_data_loss="false")
-    eventually(lambda: rows("copy") == (510, 510), seconds=SOON)
+    eventually(lambda: rows("copy") == (510, 510))
     if not HAS_ADMISSION:  # Spark does not ask the source for it
         assert of_stream("pravega.losses", stream_name) == losses
         return
-    eventually(lambda: of_stream("pravega.loss.size", stream_name) == 30 * SIZE, seconds=SOON)
+    eventually(lambda: of_stream("pravega.loss.size", stream_name) == 30 * SIZE)
     assert 1 <= of_stream("pravega.losses", stream_name) - losses <= 2
 
 
@@ -100,5 +98,5 @@ def test_a_query_that_fails_is_counted(spark, config, client, stream_name, check
     query = numbers.writeStream.format("noop").option("checkpointLocation", checkpoint).queryName("fails").start()
     with pytest.raises(StreamingQueryException, match="PRAVEGA-DESERIALIZATION"):
         query.awaitTermination()
-    eventually(lambda: value("pravega.query.failures", pravega__query="fails") == 1, seconds=SOON)
-    eventually(lambda: value("pravega.query.active", pravega__query="fails") == 0, seconds=SOON)
+    eventually(lambda: value("pravega.query.failures", pravega__query="fails") == 1)
+    eventually(lambda: value("pravega.query.active", pravega__query="fails") == 0)

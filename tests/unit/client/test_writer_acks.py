@@ -76,7 +76,7 @@ def test_a_sequence_with_an_invalid_event_is_not_written(client, stream, monkeyp
                 writer.write_all(wrong, "key")
         with pytest.raises(ConfigError, match="a routing key must be a str"):
             writer.write_all(["a"], 7)
-        monkeypatch.setattr(event_writer, "READABLE", 25)
+        monkeypatch.setattr(event_writer, "MAX_READABLE_EVENT", 25)
         with pytest.raises(EventTooLargeError, match="26 bytes together are over the limit of 25"):
             writer.write_all(["aaaaa", "bbbbb"], "key")
     assert events_of(stream) == []
