@@ -18,7 +18,7 @@ class KnownIds:
     per_type: bool
     """True if each type of events has a separate column."""
     others_are_null: bool
-    """True if events of other types than those of the columns are null. Otherwise they are errors."""
+    """True if events of types without columns are null. Otherwise they are errors."""
 
 
 def known_ids(reader: RegistryDeserializer, most: int) -> KnownIds:

@@ -73,7 +73,7 @@ class PravegaStore:
         return self._client.schema_for_id(self._group, schema_id)
 
     def ids(self, framing: Framing, readers: Sequence[SchemaInfo]) -> Iterator[int]:
-        """Yield the encoding ids of the group: there is no gap between them."""
+        """Yield the encoding ids of the group, which a registry counts from 0."""
         for encoding_id in itertools.count():
             try:
                 self._client.encoding_info(self._group, encoding_id)

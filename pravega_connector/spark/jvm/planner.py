@@ -208,7 +208,7 @@ class Planner:
     def _written(self, request: Mapping[str, Any]) -> PravegaDataSource | None:
         """Return the source of a write; None if its session was not set up.
 
-        It is the active session. A streaming query runs in a copy, which is unknown: the session of the table counts.
+        It is the active session, or the session that it copies. If that is unknown, the session of the table counts.
         """
         session = request["active"] if request["active"] in self._sources else request["session"]
         return None if session not in self._sources else self._source({**request, "session": session})

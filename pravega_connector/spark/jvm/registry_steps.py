@@ -23,7 +23,7 @@ _MOST_IDS: Final = 50
 
 
 def decoders_by_id(reader: RegistryDeserializer, steps: Callable[[Serializer[Any]], Steps]) -> list[Steps]:
-    """Return the decoders of a reader's events. ``steps`` returns those of a payload.
+    """Return the decoders of a reader's events. ``steps`` returns the steps of a payload.
 
     Raises NotInJvmError if Python must decode most of the events, or may have to leave out some rows.
     """
@@ -33,7 +33,7 @@ def decoders_by_id(reader: RegistryDeserializer, steps: Callable[[Serializer[Any
         raise NotInJvmError(f"a registry whose ids are not listed: {error.message}") from error
     if known.per_type:
         raise NotInJvmError("a column for each type of the registry's group")
-    codec, found = "", dict[int, Steps]()
+    codec, found = "", dict[int, tuple[Serializer[Any], list[str]]]()
     for header, entry in known.entries.items():
         if entry.target is None and known.others_are_null:
             raise NotInJvmError("other types in the registry's group, whose events have no rows")
@@ -47,15 +47,15 @@ def decoders_by_id(reader: RegistryDeserializer, steps: Callable[[Serializer[Any
             codec = entry.codec.name
         if entry.codec.name:
             continue
-        made = found.setdefault(id(entry.payloads), steps(entry.payloads) | {"headers": []})
-        made["headers"].append(header.hex())
+        found.setdefault(id(entry.payloads), (entry.payloads, []))[1].append(header.hex())
     if codec:
         raise NotInJvmError(f"codec {codec!r} of the latest encoding in the registry's group")
     if not found:
         raise NotInJvmError("a registry's group without encodings of these columns")
-    if known.others_are_null and any(map(_may_be_null, found.values())):
+    decoders = [steps(payloads) | {"headers": headers} for payloads, headers in found.values()]
+    if known.others_are_null and any(map(_may_be_null, decoders)):
         raise NotInJvmError("option 'registry_type' for events that may be null")
-    return list(found.values())
+    return decoders
 
 
 def _may_be_null(decoder: Steps) -> bool:
