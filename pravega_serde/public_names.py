@@ -17,6 +17,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, Final
 
+from pravega_serde.foreign_names import ELSEWHERE
 from pravega_serde.suggestions import UnknownNameError, by_words, nearest
 
 # Packages loaded until now, with their public names.
@@ -89,8 +90,6 @@ def _text(package: str, name: str) -> str:
 
 
 def _meaning(package: str, name: str) -> str:
-    from pravega_serde.foreign_names import ELSEWHERE  # noqa: PLC0415
-
     for names, meant in (pair for table in ELSEWHERE.values() for pair in table.items()):
         if name in names.split():
             return meant.replace("`", "")

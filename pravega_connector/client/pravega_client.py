@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack, overload
 from weakref import WeakSet
 
+from pravega_connector import exactly_once, tables
 from pravega_connector.client.reads import Reads
 from pravega_connector.config import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, PravegaConfig
 from pravega_connector.core import arguments
@@ -32,8 +33,6 @@ from pravega_serde import after_fork
 
 if TYPE_CHECKING:
     from pravega_connector.client.reader_group import ReaderGroup
-    from pravega_connector.exactly_once.streams_transaction import Decisions, StreamsTransaction
-    from pravega_connector.tables.table import Table
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -75,7 +74,7 @@ class PravegaClient(Reads):
         self.stores = SegmentStores(config, ConnectionPool(Tls.of(config), self.health), self.health)
         self._watermarks: dict[StreamName, WatermarkLog] = {}
         self._groups: WeakSet[ReaderGroup] = WeakSet()
-        self._decisions: Decisions | None = None
+        self._decisions: exactly_once.Decisions | None = None
         after_fork.register(self)
 
     def _after_fork(self) -> None:
@@ -258,7 +257,7 @@ class PravegaClient(Reads):
         lease: float = DEFAULT_LEASE,
         max_event_size: int = MAX_EVENT_SIZE,
         timeout: float | None = None,
-    ) -> StreamsTransaction[Any]:
+    ) -> exactly_once.StreamsTransaction[Any]:
         """Begin a transaction over several streams: its events become visible in all of them, or in none.
 
         ``streams`` are the streams, or a mapping from each stream to its serializer. ``serializer`` is for all streams
@@ -270,8 +269,6 @@ class PravegaClient(Reads):
         for each write. Raises ConfigError, TornBatchError, OutcomeUnknownError, and InvalidNameError for a stream that
         has no events, such as another ledger.
         """
-        from pravega_connector.exactly_once.streams_transaction import StreamsTransaction  # noqa: PLC0415 - most have none
-
         named = (
             streams
             if isinstance(streams, Mapping)
@@ -288,7 +285,7 @@ class PravegaClient(Reads):
         if not isinstance(app_id, str) or not app_id:
             raise ConfigError(f"argument 'app_id' must be a text that identifies the program, not {app_id!r}")
         arguments.seconds("lease", lease, optional=False)
-        return StreamsTransaction(
+        return exactly_once.StreamsTransaction(
             self._decided_by(),
             serializers,
             ledger=name,
@@ -310,22 +307,18 @@ class PravegaClient(Reads):
         partially visible. Raises DeadlineExceededError after ``timeout`` seconds, by default the client's, and
         StreamNotFoundError, ConfigError.
         """
-        from pravega_connector.exactly_once.batch_commit import decided_cut, state  # noqa: PLC0415 - rarely used
-
         arguments.seconds("timeout", timeout)
         names = arguments.stream_names(streams, self.config.scope)
         if ledger is None and len(names) > 1:
             raise ConfigError("argument 'ledger' must name the stream with the decisions over several streams")
-        name = state.ledger_name(names[0]) if ledger is None else self.name(ledger)
-        state.require_ledger(self, name, *names)
+        name = exactly_once.ledger_name(names[0]) if ledger is None else self.name(ledger)
+        exactly_once.require_ledger(self, name, *names)
         seconds = self.stores.timeout if timeout is None else timeout
-        return decided_cut.decided_cuts(self.stores, self._decided_by().ledger(name), names, seconds)
+        return exactly_once.decided_cuts(self.stores, self._decided_by().ledger(name), names, seconds)
 
-    def _decided_by(self) -> Decisions:
-        from pravega_connector.exactly_once.streams_transaction import Decisions  # noqa: PLC0415 - most clients have none
-
+    def _decided_by(self) -> exactly_once.Decisions:
         if self._decisions is None:
-            self._decisions = Decisions(self.stores)
+            self._decisions = exactly_once.Decisions(self.stores)
         return self._decisions
 
     # ---------------------------------------------------------------- streams of one segment
@@ -382,7 +375,7 @@ class PravegaClient(Reads):
         key: SupportsBoth[Any] | str | type | None = None,
         value: Literal["bytes"] | type[bytes] | None = None,
         secondary: SupportsBoth[Any] | str | type | None = None,
-    ) -> Table[bytes]: ...
+    ) -> tables.Table[bytes]: ...
 
     @overload
     def table(
@@ -392,7 +385,7 @@ class PravegaClient(Reads):
         key: SupportsBoth[Any] | str | type | None = None,
         value: Literal["string"] | type[str],
         secondary: SupportsBoth[Any] | str | type | None = None,
-    ) -> Table[str]: ...
+    ) -> tables.Table[str]: ...
 
     @overload
     def table(
@@ -402,7 +395,7 @@ class PravegaClient(Reads):
         key: SupportsBoth[Any] | str | type | None = None,
         value: SupportsBoth[T],
         secondary: SupportsBoth[Any] | str | type | None = None,
-    ) -> Table[T]: ...
+    ) -> tables.Table[T]: ...
 
     @overload
     def table(
@@ -412,19 +405,19 @@ class PravegaClient(Reads):
         key: SupportsBoth[Any] | str | type | None = None,
         value: str,
         secondary: SupportsBoth[Any] | str | type | None = None,
-    ) -> Table[Any]: ...
+    ) -> tables.Table[Any]: ...
 
-    def table(self, table: NamedTable, *, key: Any = None, value: Any = None, secondary: Any = None) -> Table[Any]:
+    def table(
+        self, table: NamedTable, *, key: Any = None, value: Any = None, secondary: Any = None
+    ) -> tables.Table[Any]:
         """Open a key-value table, which Java's clients can share.
 
         ``key`` and ``value`` are the serializers of keys and values, as for :meth:`writer`; without one, they are
         bytes. ``secondary`` is the serializer of secondary keys, by default that of ``key``. Raises TableNotFoundError.
         """
-        from pravega_connector.tables.table import Table  # noqa: PLC0415 - most clients have no table
-
         both = ("serialize", "deserialize")
         keys = arguments.serializer_of(key, *both) or RawEvents()
-        return Table(
+        return tables.Table(
             self.stores,
             self.table_name(table),
             key=keys,

@@ -7,6 +7,7 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
+from pravega_connector import reader
 from pravega_connector.client.administration import Administration
 from pravega_connector.core import arguments
 from pravega_connector.core.arguments import FollowOptions, IfExists, Position, ReadOptions, Stream, Streams
@@ -29,7 +30,6 @@ from pravega_connector.wire import EventPointer, StreamCut, StreamName, Watermar
 from pravega_serde.serializer_interface import Deserializer, OnError
 
 if TYPE_CHECKING:
-    from pravega_connector.reader.event_columns import EventColumns
     from pravega_serde.routing import EventRouter
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class Reads(Administration):
         key: str | None = None,
         router: EventRouter | None = None,
         keep_other_keys: bool = False,
-    ) -> EventColumns:
+    ) -> reader.EventColumns:
         """Return the events between two positions as Arrow columns; see EventColumns.
 
         pyarrow, pandas, polars and DuckDB read them without a copy. Streams, positions and ``key`` are those of
@@ -77,11 +77,9 @@ class Reads(Administration):
         arguments.error_handler(on_error)
         wanted = _wanted_key(key, router, keep_other_keys)
         names = arguments.stream_names(stream, self.config.scope)
-        from pravega_connector.reader.event_columns import EventColumns  # noqa: PLC0415 - Spark's workers read slices
-
         select = None if wanted is None else wanted.by_column(chosen)
         found = self._ranges(names, start, end, wanted)
-        return EventColumns(self.stores, found, chosen, metadata=metadata, on_error=on_error, select=select)
+        return reader.EventColumns(self.stores, found, chosen, metadata=metadata, on_error=on_error, select=select)
 
     def _ranges(
         self, names: list[StreamName], start: Position | None, end: Position | None, key: WantedKey | None
@@ -227,11 +225,11 @@ class Reads(Administration):
         Events that are near each other in a segment are read together. With ``if_missing="ignore"``, the result has
         None for each event that was truncated or deleted. Raises the errors of :meth:`fetch`.
         """
-        from pravega_connector.reader.fetch import fetch_events  # noqa: PLC0415 - most clients fetch no events
-
         chosen = arguments.serializer_of(serializer, "deserialize")
         skip = not arguments.is_error("if_missing", if_missing)
-        return fetch_events(self.stores, pointers, None if chosen is None else chosen.deserialize, skip_lost=skip)
+        return reader.fetch_events(
+            self.stores, pointers, None if chosen is None else chosen.deserialize, skip_lost=skip
+        )
 
     @overload
     def follow(  # type: ignore[overload-overlap]  # a str is one stream, though iterable

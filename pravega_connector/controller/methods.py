@@ -42,6 +42,7 @@ from pravega_connector.errors import (
     TransactionCommittedError,
     TransactionError,
 )
+from pravega_connector.reader_groups import protocol
 from pravega_connector.wire import (
     MARK_PREFIX,
     SegmentRange,
@@ -445,10 +446,8 @@ def subscriber_config(stream: StreamName, made: SubscriberId | None = None) -> G
 
     The server chooses its id.
     """
-    from pravega_connector.reader_groups.protocol import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
-
-    everything = {stream: Bound()}
-    config = GroupConfig(start=everything, end=everything, retention=Retention.MANUAL, generation=0)
+    everything = {stream: protocol.Bound()}
+    config = protocol.GroupConfig(start=everything, end=everything, retention=protocol.Retention.MANUAL, generation=0)
     return config if made is None else replace(config, generation=made.generation, id=uuid.UUID(made.id))
 
 
@@ -477,20 +476,19 @@ def group_message(scope: str, group: str, config: GroupConfig) -> pb.ReaderGroup
 
 def decode_group(message: pb.ReaderGroupConfiguration) -> GroupConfig:
     """Return the configuration of a reader group. Raises ControllerError for a newer server's configuration."""
-    from pravega_connector.reader_groups.protocol import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
 
     def bounds(cuts: Iterable[pb.StreamCut]) -> dict[StreamName, Bound]:
         streams = ((StreamName(cut.streamInfo.scope, cut.streamInfo.stream), dict(cut.cut)) for cut in cuts)
-        return {stream: Bound(StreamCut(stream, at) if at else None) for stream, at in streams}
+        return {stream: protocol.Bound(StreamCut(stream, at) if at else None) for stream, at in streams}
 
     try:
-        return GroupConfig(
+        return protocol.GroupConfig(
             start=bounds(message.startingStreamCuts),
             end=bounds(message.endingStreamCuts),
             checkpoint_ms=message.automaticCheckpointIntervalMillis,
             refresh_ms=message.groupRefreshTimeMillis,
             max_outstanding=message.maxOutstandingCheckpointRequest,
-            retention=Retention(message.retentionType),
+            retention=protocol.Retention(message.retentionType),
             generation=message.generation,
             id=uuid.UUID(message.readerGroupId),
         )

@@ -43,6 +43,7 @@ _EVENTS: Final = 4
 _PAUSE: Final = 0.1
 # Timeout of one call of the client. The server is checked between calls.
 _CALL_SECONDS: Final = 10.0
+_CLEAN_UP_SECONDS: Final = 60.0
 # Free space of the disk that a server needs to start. Less of it shows as calls that are never answered.
 _LEAST_SPACE: Final = 256 << 20
 #: What the servers print if a port is taken: those of Pravega, and programs with Quarkus.
@@ -173,7 +174,7 @@ def await_ready(
             if listens(config.endpoints[0]):
                 with PravegaClient(config, timeout=_CALL_SECONDS, failover_timeout=_CALL_SECONDS) as client:
                     _round_trip(client, stream, stores)
-                    return _clean_up(client, stream)
+                return _clean_up(config, stream)
         except PravegaError as error:
             last = error.message
         time.sleep(_PAUSE)
@@ -197,9 +198,9 @@ def _round_trip(client: PravegaClient, stream: StreamName, stores: Collection[tu
         raise LocalServerError("events that were written are not there")
 
 
-def _clean_up(client: PravegaClient, stream: StreamName) -> None:
+def _clean_up(config: PravegaConfig, stream: StreamName) -> None:
     # A failure here leaves a harmless stream.
-    with contextlib.suppress(PravegaError):
+    with contextlib.suppress(PravegaError), PravegaClient(config, timeout=_CLEAN_UP_SECONDS) as client:
         client.controller.seal_stream(stream)
         client.controller.delete_stream(stream)
         client.controller.delete_scope(stream.scope)

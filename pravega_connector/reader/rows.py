@@ -26,6 +26,7 @@ from pravega_serde.columnar import (
     valid_rows,
 )
 from pravega_serde.errors import DeserializationError
+from pravega_serde.registry.header import encoding_ids
 from pravega_serde.serializer_interface import Deserializer
 from pravega_serde.text import UTF8StringSerializer
 
@@ -307,8 +308,6 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _encoding_ids(events: pa.BinaryArray) -> pa.Int32Array:
-    from pravega_serde.registry import encoding_ids  # noqa: PLC0415 - a second that only a registry's streams need
-
     return encoding_ids(events)
 
 

@@ -17,10 +17,12 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from pravega_connector import controller
 from pravega_connector.core import arguments
 from pravega_connector.core.events import RawEvents
 from pravega_connector.core.values import SubscriberId
 from pravega_connector.errors import ConfigError, ConnectorError, ControllerError
+from pravega_connector.reader_groups import protocol
 from pravega_connector.single_segment.revisioned import RevisionedStreamClient
 from pravega_connector.single_segment.synchronizer import encode_init, encode_updates
 from pravega_connector.stores.segment_stores import SegmentStores
@@ -94,10 +96,7 @@ class Subscriber:
 
         With ``again``, replace an existing state. Positions do not depend on it, so a failure is only a warning.
         """
-        from pravega_connector.controller.methods import subscriber_config  # noqa: PLC0415 - loads gRPC
-        from pravega_connector.reader_groups.protocol import Init, Ranged, Segment, StateSerializer  # noqa: PLC0415 - most clients have no group
-
-        config = subscriber_config(self.stream, made)
+        config = controller.subscriber_config(self.stream, made)
         try:
             with RevisionedStreamClient(self._stores, group_stream(self.stream.scope, made.group), RawEvents()) as log:
                 end = log.latest_revision()
@@ -105,8 +104,10 @@ class Subscriber:
                 if has_state and not again:
                     return
                 head = self._controller.head_cut(self.stream)
-                start = Ranged.of({Segment(self.stream, number): at for number, at in head.positions.items()})
-                init = StateSerializer().serialize(Init(config, start))
+                start = protocol.Ranged.of(
+                    {protocol.Segment(self.stream, number): at for number, at in head.positions.items()}
+                )
+                init = protocol.StateSerializer().serialize(protocol.Init(config, start))
                 # A refused write means that another process has written a state.
                 log.write_conditionally(end, encode_updates([init]) if has_state else encode_init(init))
         except ConnectorError as error:

@@ -3,18 +3,13 @@
 Watermarks arrive some seconds after their events, so a batch that is read again would find more of them. Therefore the
 offset of a batch records how far the watermarks reached when the batch was planned. The columns ``event_time_low`` and
 ``event_time_high`` use only those watermarks.
-
-The registry schemas of a query are fixed when Spark requests the columns. Spark creates readers later, in other
-processes, when the registry may have newer schemas. So the metadata of the first column has the ids of the schemas,
-also in SQL tables.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -27,20 +22,16 @@ from pravega_connector.reader.slices import SegmentSlice, Select
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.rows.options.source import EVENT_TIME_COLUMNS, METADATA_COLUMNS, SourceOptions
 from pravega_connector.rows.pickled import Pickled
+from pravega_connector.rows.registry_decoding import latest_ids, registry_reader
 from pravega_connector.wire import StreamName, Watermark
+from pravega_serde import envelopes
 from pravega_serde.errors import SchemaError
 from pravega_serde.routing import ByColumn, ByField
 from pravega_serde.serializer_interface import Serializer
 from pravega_serde.text import ByteArraySerializer
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
 #: Serializer of the events; None where they stay raw.
 Decoder = Pickled[Serializer[Any]] | None
-
-# Key of a column's metadata.
-_IDS: Final = "pravega.registry"
 
 
 def serializer_of(options: SourceOptions, wanted: pa.Schema | None, ids: Sequence[int] | None = None) -> Decoder:
@@ -67,33 +58,29 @@ def serializer_of(options: SourceOptions, wanted: pa.Schema | None, ids: Sequenc
 
 def _enveloped(options: SourceOptions, columns: list[pa.Field] | None, ids: Sequence[int] | None) -> Serializer[Any]:
     """Return the serializer of events in envelopes; the data is not decoded if no column has it."""
-    from pravega_serde.envelopes import VALUE, Enveloped  # noqa: PLC0415 - most streams have no envelopes
-
     assert options.envelope is not None
-    value = None if columns is None else next((field.type for field in columns if field.name == VALUE), None)
+    value = None if columns is None else next((field.type for field in columns if field.name == envelopes.VALUE), None)
     if columns is not None and value is None:
-        return Enveloped(ByteArraySerializer(), options.envelope)
+        return envelopes.Enveloped(ByteArraySerializer(), options.envelope)
     if options.from_registry:
         fields = list(value) if value is not None and pa.types.is_struct(value) else None
-        return Enveloped(_registry_reader(options, fields, ids), options.envelope)
-    return Enveloped(options.column_serializer(value), options.envelope)
+        return envelopes.Enveloped(_registry_reader(options, fields, ids), options.envelope)
+    return envelopes.Enveloped(options.column_serializer(value), options.envelope)
 
 
 def _changes(options: SourceOptions, columns: list[pa.Field] | None, ids: Sequence[int] | None) -> Serializer[Any]:
     """Return the deserializer of change events; the columns define what is read of a format that names no columns."""
-    from pravega_serde.envelopes.debezium import ChangeDeserializer, change_type  # noqa: PLC0415 - few streams have changes
-
     kinds = {field.name: field.type for field in columns or ()}
-    wanted = None if columns is None else change_type(kinds.get("before"), kinds.get("after"), kinds.get("source"))
+    wanted = (
+        None if columns is None else envelopes.change_type(kinds.get("before"), kinds.get("after"), kinds.get("source"))
+    )
     inner = _registry_reader(options, None, ids) if options.from_registry else options.column_serializer(wanted)
-    return ChangeDeserializer(inner, columns=None if columns is None else pa.struct(columns))
+    return envelopes.ChangeDeserializer(inner, columns=None if columns is None else pa.struct(columns))
 
 
 def _registry_reader(
     options: SourceOptions, columns: list[pa.Field] | None, ids: Sequence[int] | None
 ) -> Serializer[Any]:
-    from pravega_connector.rows.registry_decoding import registry_reader  # noqa: PLC0415 - a second that only its streams need
-
     kind = None if columns is None else pa.struct(columns)
     return options.complete(registry_reader(options, None if ids is not None else kind, ids), kind)
 
@@ -239,32 +226,4 @@ def schema_ids(options: SourceOptions) -> tuple[int, ...] | None:
     """
     if not options.from_registry:
         return None
-    from pravega_connector.rows.registry_decoding import latest_ids  # noqa: PLC0415 - a second that only its streams need
-
     return latest_ids(options)
-
-
-def with_schema_ids(schema: StructType, options: SourceOptions, ids: Sequence[int] | None) -> StructType:
-    """Return the schema with the ids in its metadata."""
-    if ids is None:
-        return schema
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - exports work without Spark
-
-    first = schema[0]
-    metadata = {**first.metadata, _IDS: json.dumps({**_group(options), "ids": list(ids)}, sort_keys=True)}
-    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *schema.fields[1:]])
-
-
-def schema_ids_of(schema: StructType, options: SourceOptions) -> tuple[int, ...] | None:
-    """The ids that a schema carries; None if it carries none, or those of another group."""
-    if not options.from_registry:
-        return None
-    for field in schema:
-        carried = json.loads(field.metadata.get(_IDS, "{}"))
-        if carried and {key: value for key, value in carried.items() if key != "ids"} == _group(options):
-            return tuple(carried["ids"])
-    return None
-
-
-def _group(options: SourceOptions) -> dict[str, str | None]:
-    return {"group": options.registry_group(), "namespace": options.namespace, "type": options.registry_type}

@@ -13,6 +13,8 @@ from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventErro
 from pravega_connector.rows.options import FormatOptions
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.pickled import Pickled
+from pravega_connector.rows.registry_encoding import registry_encoding, registry_encoding_of_query
+from pravega_serde import envelopes
 from pravega_serde.columnar.types import is_family
 from pravega_serde.errors import SchemaError
 from pravega_serde.format_table import find_format
@@ -195,8 +197,6 @@ def _registry_encoding(
     columns: Sequence[pa.Field], options: SinkOptions, *, streaming: bool
 ) -> tuple[bool, Serializer[Any]]:
     """Return True if the only column is the whole value, and the serializer with a schema of the registry."""
-    from pravega_connector.rows.registry_encoding import registry_encoding, registry_encoding_of_query  # noqa: PLC0415 - takes a second; only streams with a registry need it
-
     # Without metadata, which may depend on the origin of the columns.
     kinds = pa.schema([column.remove_metadata() for column in columns])
     found = (registry_encoding_of_query if streaming else registry_encoding)(options, kinds)
@@ -204,11 +204,9 @@ def _registry_encoding(
 
 
 def _enveloped_encoder(schema: pa.Schema, options: SinkOptions, envelope: str, *, streaming: bool) -> EventEncoder:
-    from pravega_serde.envelopes import VALUE, Enveloped  # noqa: PLC0415 - most streams have no envelopes
-
     router, key = _routing(schema, options)
     columns = _written(schema, options, key)
-    if VALUE not in columns:
+    if envelopes.VALUE not in columns:
         raise ColumnTypeError(
             f"the DataFrame has no column 'value' for the data of the envelopes (it has: {', '.join(schema.names)}): "
             "put the fields into a struct, such as struct('id', 'item').alias('value')"
@@ -217,13 +215,13 @@ def _enveloped_encoder(schema: pa.Schema, options: SinkOptions, envelope: str, *
         for name in ("cloudevents_source", "cloudevents_type"):
             if getattr(options, name) is None:
                 raise ConfigError(f"option 'envelope' requires option {name!r}, or a column 'headers'")
-    value = schema.field(VALUE)
+    value = schema.field(envelopes.VALUE)
     if options.from_registry:
         fields = list(value.type) if pa.types.is_struct(value.type) else [value]
         inner = _registry_encoding(fields, options, streaming=streaming)[1]
     else:
         inner = options.serializer()
-    enveloped = Enveloped(inner, envelope, source=options.cloudevents_source, type=options.cloudevents_type)
+    enveloped = envelopes.Enveloped(inner, envelope, source=options.cloudevents_source, type=options.cloudevents_type)
     serializer = options.framed(enveloped)
     try:
         serializer.check_encodable(pa.struct([schema.field(name) for name in columns]))

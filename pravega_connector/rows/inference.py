@@ -15,9 +15,8 @@ from pravega_connector.reader.slices import EventBatch, batch_part
 from pravega_connector.rows.options import FormatOptions
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.wire import StreamName
+from pravega_serde import envelopes
 from pravega_serde.columnar.types import is_family, with_leaves
-from pravega_serde.envelopes import VALUE, Enveloped, enveloped_fields
-from pravega_serde.envelopes.debezium import change_schema, json_envelopes
 from pravega_serde.errors import SchemaError
 from pravega_serde.format_table import find_format, inference_of
 from pravega_serde.text import ByteArraySerializer
@@ -100,21 +99,21 @@ def without_framing(batches: Iterable[Sample], options: FormatOptions) -> Iterab
 
 
 def _envelope_columns(batches: Iterable[Sample], format_name: str, envelope: str, otherwise: str) -> pa.Schema:
-    serializer = Enveloped(ByteArraySerializer(), envelope)
+    serializer = envelopes.Enveloped(ByteArraySerializer(), envelope)
 
     def data(batch: Sample) -> _Data:
         opened = serializer.decode_column(batch.events, on_error=lambda _: None)
-        return _Data(batch.stream, opened.drop_null().field(VALUE).drop_null())
+        return _Data(batch.stream, opened.drop_null().field(envelopes.VALUE).drop_null())
 
     found = columns_in(map(data, batches), format_name, otherwise)
-    return pa.schema(enveloped_fields(pa.struct(list(found))))
+    return pa.schema(envelopes.enveloped_fields(pa.struct(list(found))))
 
 
 def _change_columns(batches: Iterable[Sample], format_name: str, otherwise: str) -> pa.Schema:
     if format_name == "json":
-        batches = (_Data(batch.stream, json_envelopes(batch.events)) for batch in batches)
+        batches = (_Data(batch.stream, envelopes.debezium.json_envelopes(batch.events)) for batch in batches)
     try:
-        return change_schema(columns_in(batches, format_name, otherwise))
+        return envelopes.debezium.change_schema(columns_in(batches, format_name, otherwise))
     except SchemaError as error:
         raise ColumnTypeError(f"{error.message}: {otherwise}") from error
 

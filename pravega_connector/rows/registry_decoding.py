@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pravega_connector.errors import ConfigError
 from pravega_connector.rows.options.source import SourceOptions
+from pravega_serde import registry
 from pravega_serde.errors import SchemaError
-from pravega_serde.registry import (
-    EventType,
-    RegistryDeserializer,
-    SchemaInfo,
-    SchemaWithVersion,
-    deserializer,
-    event_type,
-    part_of,
-    registry_format,
-)
-from pravega_serde.registry.registry_config import RegistryConfig
-from pravega_serde.registry.settings import serializer_config
-from pravega_serde.registry.stores import SchemaStore, store_of
+
+if TYPE_CHECKING:
+    from pravega_serde.registry.stores import SchemaStore
 
 
 def latest_ids(options: SourceOptions) -> tuple[int, ...] | None:
@@ -38,7 +29,7 @@ def latest_ids(options: SourceOptions) -> tuple[int, ...] | None:
 
 def registry_reader(
     options: SourceOptions, wanted: pa.StructType | None, ids: Sequence[int] | None
-) -> RegistryDeserializer:
+) -> registry.RegistryDeserializer:
     """Return the deserializer of a query's events.
 
     ``wanted`` are the columns that ``.schema(…)`` names. ``ids`` are the schemas of the query, if they are already
@@ -51,15 +42,15 @@ def registry_reader(
     if given is not None:
         # A reader of an anonymous format (JSON) needs no name: it accepts all types.
         name = given[1] or ("" if _is_anonymous(options) else None)
-        schemas: list[Any] = [event_type(given[0], format=options.format, type=name)]
+        schemas: list[Any] = [registry.event_type(given[0], format=options.format, type=name)]
     elif ids is not None:
         schemas = _resolved([(group.store.schema(each, options.registry_type), each) for each in ids], wanted)
     elif wanted is not None and _is_anonymous(options) and not group.all_latest():
         schemas = [pa.schema(list(wanted))]  # names and types of columns are sufficient
     else:
         schemas = _resolved([(each.schema, each.version.id) for each in group.latest()], wanted)
-    return deserializer(
-        group.registry,
+    return registry.deserializer(
+        group.config,
         group=group.name,
         also=options.also_registries(options.timeout_ms / 1000),
         schemas=schemas,
@@ -76,7 +67,7 @@ def registry_reader(
 
 
 def _is_anonymous(options: SourceOptions) -> bool:
-    return options.format is not None and registry_format(options.format).anonymous
+    return options.format is not None and registry.registry_format(options.format).anonymous
 
 
 @dataclass(frozen=True)
@@ -89,29 +80,31 @@ class _Group:
         version = self.options.schema_version
         if version is not None and self.options.given_schema(reading=True) is not None:
             raise ConfigError("option 'schema_version' is a version in the registry: omit it, or omit the schema")
-        if version and self.registry.kind != "confluent":
+        if version and self.config.kind != "confluent":
             raise ConfigError("only schemas of a Confluent registry have metadata: set 'schema_version' to 'latest'")
 
     @property
-    def registry(self) -> RegistryConfig:
+    def config(self) -> registry.RegistryConfig:
         return self.options.registry_config(self.options.timeout_ms / 1000)
 
     @property
     def store(self) -> SchemaStore:
-        return store_of(serializer_config(self.registry, self.name, self.options.registry_contract()))
+        return registry.stores.store_of(
+            registry.settings.serializer_config(self.config, self.name, self.options.registry_contract())
+        )
 
     @property
     def name(self) -> str:
         return self.options.registry_group()
 
-    def all_latest(self) -> list[SchemaWithVersion]:
+    def all_latest(self) -> list[registry.SchemaWithVersion]:
         return self._latest(None)
 
-    def _latest(self, wanted: str | None) -> list[SchemaWithVersion]:
+    def _latest(self, wanted: str | None) -> list[registry.SchemaWithVersion]:
         found = self.store.latest(wanted, self.options.schema_version)
         return sorted(found, key=lambda each: (each.schema.type, each.version.format))
 
-    def latest(self) -> list[SchemaWithVersion]:
+    def latest(self) -> list[registry.SchemaWithVersion]:
         """Return the latest schemas of the types that the options select, ordered by type name."""
         wanted = self.options.registry_type
         chosen = self._latest(wanted)
@@ -132,14 +125,16 @@ class _Group:
         return chosen
 
 
-def _resolved(registered: list[tuple[SchemaInfo, int]], wanted: pa.StructType | None) -> list[EventType]:
+def _resolved(
+    registered: list[tuple[registry.SchemaInfo, int]], wanted: pa.StructType | None
+) -> list[registry.EventType]:
     """Return the types to read as: the schemas with these ids.
 
     A single schema is combined with the columns of ``.schema(…)`` if these ask for more.
     """
     made = []
     for schema, schema_id in registered:
-        part = None if wanted is None or len(registered) > 1 else part_of(schema.format)
-        type = event_type(schema) if part is None or wanted is None else part.reader_for(schema, wanted)
+        part = None if wanted is None or len(registered) > 1 else registry.part_of(schema.format)
+        type = registry.event_type(schema) if part is None or wanted is None else part.reader_for(schema, wanted)
         made.append(replace(type, registered=schema_id))
     return made

@@ -11,20 +11,9 @@ import pyarrow as pa
 
 from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.rows.options.sink import SinkOptions
+from pravega_serde import registry
 from pravega_serde.errors import RegistryNotFoundError, SchemaError
 from pravega_serde.format_table import registry_formats
-from pravega_serde.registry import (
-    EventType,
-    RegistryConfig,
-    SchemaInfo,
-    column_names,
-    column_schema,
-    event_type,
-    multi_type_serializer,
-    serializer,
-)
-from pravega_serde.registry.settings import serializer_config
-from pravega_serde.registry.stores import store_of
 from pravega_serde.serializer_interface import Serializer
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -86,21 +75,23 @@ def registry_serializer(options: SinkOptions) -> Serializer[Any]:
             f"the group {options.registry_group()!r} does not have this schema to write with; set a schema as an "
             "option, or use the type of the columns as schema"
         )
-    return writer.made(*map(event_type, latest))
+    return writer.made(*map(registry.event_type, latest))
 
 
 class _Writer:
     def __init__(self, options: SinkOptions, columns: pa.Schema) -> None:
         self._options, self._columns = options, columns
         self._group = options.registry_group()
-        self._config: RegistryConfig = options.registry_config(options.timeout_ms / 1000)
-        self._store = store_of(serializer_config(self._config, self._group, options.registry_contract()))
+        self._config: registry.RegistryConfig = options.registry_config(options.timeout_ms / 1000)
+        self._store = registry.stores.store_of(
+            registry.settings.serializer_config(self._config, self._group, options.registry_contract())
+        )
 
-    def given(self, schema: Any, name: str | None) -> EventType:
+    def given(self, schema: Any, name: str | None) -> registry.EventType:
         """Return the type of the schema in the options. ``name`` is its name if the schema has none."""
-        return event_type(schema, format=self._options.format, type=name, all_files=self._store.all_files)
+        return registry.event_type(schema, format=self._options.format, type=name, all_files=self._store.all_files)
 
-    def latest(self) -> list[SchemaInfo]:
+    def latest(self) -> list[registry.SchemaInfo]:
         """Return the latest schemas of the group, ordered by name; none for a group that will be created."""
         # A subject has one schema, whose file may have several types.
         named = self._options.registry_type if self._is_foreign else None
@@ -125,7 +116,7 @@ class _Writer:
         """True if groups are subjects, which exist from their first schema on."""
         return self._config.kind != "pravega"
 
-    def of(self, chosen: EventType) -> RegistryEncoding:
+    def of(self, chosen: registry.EventType) -> RegistryEncoding:
         """Return the encoding of events of one type."""
         single = len(self._columns) == 1 and not _is_record(chosen)
         kind = self._columns.field(0).type if single else pa.struct(list(self._columns))
@@ -133,9 +124,9 @@ class _Writer:
         _check(made, kind, chosen.info.type)
         return RegistryEncoding(made, single)
 
-    def of_several(self, latest: list[SchemaInfo]) -> RegistryEncoding:
+    def of_several(self, latest: list[registry.SchemaInfo]) -> RegistryEncoding:
         """Return the encoding of events of several types, each in its own column."""
-        known = dict(zip(column_names(latest), latest, strict=True))
+        known = dict(zip(registry.column_names(latest), latest, strict=True))
         chosen = [known[name] for name in self._columns.names if name in known]
         if len(chosen) < len(self._columns.names):
             raise ConfigError(
@@ -144,16 +135,16 @@ class _Writer:
                 f"({', '.join(known)})"
             )
         # Use all schemas if the column names of the selected ones alone would differ.
-        schemas = chosen if column_names(chosen) == tuple(self._columns.names) else latest
+        schemas = chosen if registry.column_names(chosen) == tuple(self._columns.names) else latest
         made = self.made(*schemas)
         _check(made, pa.struct(list(self._columns)), "several types")
         return RegistryEncoding(made, single=False)
 
-    def chosen(self, latest: SchemaInfo | None) -> EventType:
+    def chosen(self, latest: registry.SchemaInfo | None) -> registry.EventType:
         """Return the type to write: the latest schema if it fits, otherwise a new one."""
         if latest is None:
             return self._new(None)
-        known = event_type(latest)
+        known = registry.event_type(latest)
         if _same_columns(known, self._columns):
             return known
         if self._options.register_schema:
@@ -165,7 +156,7 @@ class _Writer:
         # Only a type that was derived from columns casts them correctly.
         return derived if derived.info.data == latest.data else known
 
-    def _new(self, latest: SchemaInfo | None) -> EventType:
+    def _new(self, latest: registry.SchemaInfo | None) -> registry.EventType:
         """Return the type that is derived from the columns."""
         wanted = self._options.format or (latest.format.name.lower() if latest else None)
         if wanted is None:
@@ -182,13 +173,13 @@ class _Writer:
                 f"the group {self._group!r} has no schema of the type {name!r}: register a schema, or write with "
                 "register_schema=true to derive it from the columns"
             )
-        return column_schema(self._columns, format=wanted, type=name, after=latest)
+        return registry.column_schema(self._columns, format=wanted, type=name, after=latest)
 
     def made(self, *types: Any) -> Serializer[Any]:
         """Return the serializer of one type, or of several."""
         if len(types) == 1:
-            return serializer(self._config, group=self._group, schema=types[0], **self._settings())
-        return multi_type_serializer(self._config, group=self._group, schemas=types, **self._settings())
+            return registry.serializer(self._config, group=self._group, schema=types[0], **self._settings())
+        return registry.multi_type_serializer(self._config, group=self._group, schemas=types, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
         options = self._options
@@ -204,14 +195,14 @@ class _Writer:
         }
 
 
-def _is_record(chosen: EventType) -> bool:
+def _is_record(chosen: registry.EventType) -> bool:
     try:
         return bool(pa.types.is_struct(chosen.payloads.arrow_type))
     except SchemaError:  # a JSON schema without columns: rows are objects
         return True
 
 
-def _same_columns(known: EventType, columns: pa.Schema) -> bool:
+def _same_columns(known: registry.EventType, columns: pa.Schema) -> bool:
     """Return True if a schema has these columns with these types."""
     try:
         kind = known.payloads.arrow_type

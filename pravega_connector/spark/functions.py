@@ -34,6 +34,7 @@ from pravega_connector.rows.options import RegistryOptions, option_hint
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import CORRUPT_RECORD, SourceOptions
 from pravega_connector.rows.pickled import Pickled
+from pravega_connector.rows.registry_encoding import registry_encoding, registry_serializer
 from pravega_connector.spark.versions import HAS_ARROW_FUNCTIONS, arrow_type, parsed_type, spark_type
 from pravega_serde.columnar.bad_rows import relocated
 from pravega_serde.errors import DeserializationError
@@ -206,8 +207,6 @@ def _deserializer(options: SourceOptions, wanted: pa.DataType | None) -> Seriali
 def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[Any]:
     if not options.from_registry:
         return options.serializer()
-    from pravega_connector.rows.registry_encoding import registry_encoding, registry_serializer  # noqa: PLC0415 - costs a second
-
     if kind is None:
         return options.complete(registry_serializer(options))
     return options.complete(registry_encoding(options, pa.schema(value_fields(kind))).serializer)

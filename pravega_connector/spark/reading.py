@@ -1,18 +1,27 @@
-"""Reads of streams and key-value tables: from the options to the columns and the readers."""
+"""Reads of streams and key-value tables: from the options to the columns and the readers.
+
+The registry schemas of a query are fixed when Spark requests the columns. Spark creates readers later, in other
+processes, when the registry may have newer schemas. So the metadata of the first column has the ids of the schemas,
+also in SQL tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Final
 
 import pyarrow as pa
+from pyspark.sql.types import StructField, StructType
 
 from pravega_connector.errors import ConfigError, UnsupportedModeError
 from pravega_connector.rows import columns
 from pravega_connector.rows.columns import Decoder
+from pravega_connector.rows.inference import sampled_columns
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.rows.options.tables import TableSourceOptions
+from pravega_connector.spark import tables
 from pravega_connector.spark.arrow_columns import arrow_columns
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.selection import names_table, stream_options, table_in, table_options
@@ -34,10 +43,8 @@ from pravega_connector.spark.sql_tables import (
 from pravega_connector.spark.versions import spark_schema
 from pravega_serde.errors import PravegaError
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-    from pravega_connector.spark.tables.reader import TableReader
+#: Key of a column's metadata.
+_IDS: Final = "pravega.registry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +65,6 @@ class Reading:
             # Raise at load(), not when the first task is planned.
             streams = require_streams(options)
             if options.infer_schema:
-                from pravega_connector.rows.inference import sampled_columns  # noqa: PLC0415 - loads the envelopes
-
                 wanted = sampled_columns(client_of(options), options, streams)
         if options.metadata is not None:
             struct = spark_schema(pa.schema(metadata_columns(options)))
@@ -70,29 +75,25 @@ class Reading:
         if is_table(given):
             # Nullable: each query may read the table in a different mode.
             struct = spark_schema(pa.schema(fields))
-            return with_options(columns.with_schema_ids(struct, options, ids), given)
+            return with_options(with_schema_ids(struct, options, ids), given)
         fields = columns.with_never_null(fields, options, serializer)
-        return columns.with_schema_ids(spark_schema(pa.schema(fields)), options, ids)
+        return with_schema_ids(spark_schema(pa.schema(fields)), options, ids)
 
     def _table_schema(self, given: Mapping[str, str]) -> StructType:
-        from pravega_connector.spark.tables.columns import table_columns  # noqa: PLC0415 - most reads are of streams
-
         options = table_options(TableSourceOptions, given, self.defaults)
         if not is_table(given):
-            return spark_schema(table_columns(options))
+            return spark_schema(tables.table_columns(options))
         # INSERT sets all columns: with a version it would be a write on a condition.
-        fields = table_columns(options, with_version="version_column" in given)
+        fields = tables.table_columns(options, with_version="version_column" in given)
         return with_options(spark_schema(pa.schema([field.with_nullable(True) for field in fields])), given)
 
-    def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader | TableReader:
+    def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader | tables.TableReader:
         """Return the reader of a batch query."""
         with explains_alterations(schema):
             if self.table_of(schema) is not None:
-                from pravega_connector.spark.tables.reader import TableReader  # noqa: PLC0415 - most reads are of streams
-
                 given = options_to_read(self.given, schema)
                 table = table_options(TableSourceOptions, given, self.defaults)
-                return TableReader(table, arrow_columns(schema, table))
+                return tables.TableReader(table, arrow_columns(schema, table))
             options = self.source_options(schema)
             _check_reader(options)
             if options.metadata is not None:
@@ -129,7 +130,7 @@ class Reading:
             raise UnsupportedModeError(f"metadata={options.metadata} is for batch reads: use spark.read, or omit it")
         arrow = arrow_columns(schema, options)
         # Raise for columns that cannot be decoded before any task starts.
-        return options, arrow, columns.serializer_of(options, arrow, columns.schema_ids_of(schema, options))
+        return options, arrow, columns.serializer_of(options, arrow, schema_ids_of(schema, options))
 
 
 def _check_reader(options: SourceOptions) -> None:
@@ -139,3 +140,30 @@ def _check_reader(options: SourceOptions) -> None:
             "raw_reader=jvm: the JVM reader is not loaded in this session: call configure(spark) first, see its log "
             "line about the reason, or set 'raw_reader' to 'auto'"
         )
+
+
+# ---- schemas of a registry -------------------------------------------------------------------------------------------
+
+
+def with_schema_ids(schema: StructType, options: SourceOptions, ids: Sequence[int] | None) -> StructType:
+    """Return the schema with the ids in its metadata."""
+    if ids is None:
+        return schema
+    first = schema[0]
+    metadata = {**first.metadata, _IDS: json.dumps({**_group(options), "ids": list(ids)}, sort_keys=True)}
+    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *schema.fields[1:]])
+
+
+def schema_ids_of(schema: StructType, options: SourceOptions) -> tuple[int, ...] | None:
+    """The ids that a schema carries; None if it carries none, or those of another group."""
+    if not options.from_registry:
+        return None
+    for field in schema:
+        carried = json.loads(field.metadata.get(_IDS, "{}"))
+        if carried and {key: value for key, value in carried.items() if key != "ids"} == _group(options):
+            return tuple(carried["ids"])
+    return None
+
+
+def _group(options: SourceOptions) -> dict[str, str | None]:
+    return {"group": options.registry_group(), "namespace": options.namespace, "type": options.registry_type}

@@ -19,6 +19,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, UnknownOptionError
 from pravega_connector.rows.options import option_hint, texts
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.fork_server.session import UnavailableError, register
 from pravega_connector.spark.jvm.session import (
     NOT_BUILT,
     leave_to_python,
@@ -195,8 +196,6 @@ def _use_jvm_reader(session: SparkSession, source: type[PravegaDataSource], use:
 
 
 def _use_fork_server(session: SparkSession, source: type[PravegaDataSource]) -> str | None:
-    from pravega_connector.spark.fork_server.session import UnavailableError, register  # noqa: PLC0415 - not in every driver
-
     try:
         register(session, source)
     except UnavailableError as reason:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.errors import ConfigError, UnsupportedModeError
 from pravega_connector.spark.functions import reading_function, segment_key_function, writing_function
-from pravega_connector.spark.versions import column_of, expression_of
+from pravega_connector.spark.versions import column_of, expression_of, start_callbacks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,10 +36,8 @@ def register_functions(spark: SparkSession) -> None:
             "register_functions requires a classic session, and this one is of Spark Connect: use from_pravega and "
             "to_pravega of pyspark_pravega in Python"
         )
-    from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415 - with a classic session only
-
+    start_callbacks(spark.sparkContext)
     gateway: Any = spark.sparkContext._gateway
-    ensure_callback_server_started(gateway)
     registry: Any = spark._jsparkSession.sessionState().functionRegistry()
     for name, function in (
         ("from_pravega", reading_function),

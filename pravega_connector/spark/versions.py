@@ -18,6 +18,7 @@ from pravega_connector.errors import UnsupportedModeError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark import SparkContext
     from pyspark.sql import Column, SparkSession
 
 __all__ = [
@@ -42,10 +43,12 @@ __all__ = [
     "expression_of",
     "jvm_reader_obstacle",
     "parsed_type",
+    "python_function",
     "register_source",
     "settings_of",
     "spark_schema",
     "spark_type",
+    "start_callbacks",
 ]
 
 #: Version of this Spark.
@@ -143,16 +146,28 @@ def register_source(session: SparkSession, source: type[DataSource]) -> None:
 
 def _register(session: SparkSession, source: type[DataSource]) -> None:
     """Register a data source as Spark does, but also if the active session or a jar has one of its name."""
-    from pyspark.sql.udf import _wrap_function  # noqa: PLC0415 - only 4.0 needs it
-
     context = session.sparkContext
     classes = context._jvm.org.apache.spark.sql.execution.datasources
     found = getattr(getattr(classes, "DataSourceManager$"), "MODULE$")
     # Spark starts a process to look for sources once, and each session takes the result with its first look-up.
     others = getattr(found, _FOUND_SOURCES)().removed(source.name())
     getattr(found, "dataSourceBuilders_$eq")(context._jvm.scala.Option.apply(others))
-    made = classes.v2.python.UserDefinedPythonDataSource(_wrap_function(context, source))
+    made = classes.v2.python.UserDefinedPythonDataSource(python_function(context, source))
     session._jsparkSession.sessionState().dataSourceManager().registerDataSource(source.name(), made)
+
+
+def python_function(context: SparkContext, source: type[DataSource]) -> Any:
+    """Return the function of the JVM that runs a data source, in a classic session."""
+    from pyspark.sql.udf import _wrap_function  # noqa: PLC0415 - not part of every PySpark
+
+    return _wrap_function(context, source)
+
+
+def start_callbacks(context: SparkContext) -> None:
+    """Let the JVM call Python objects of the driver, in a classic session."""
+    from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415 - not part of every PySpark
+
+    ensure_callback_server_started(context._gateway)
 
 
 def available_now_base() -> type:

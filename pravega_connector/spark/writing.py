@@ -10,6 +10,7 @@ from pravega_connector.errors import ConfigError, UnsupportedModeError
 from pravega_connector.rows.encoding import EventEncoder, encoder_for
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.tables import TableSinkOptions
+from pravega_connector.spark import tables
 from pravega_connector.spark.arrow_columns import arrow_columns
 from pravega_connector.spark.selection import names_table, stream_options, table_options
 from pravega_connector.spark.sink.writers import PravegaBatchWriter, PravegaStreamWriter
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from pravega_connector.spark.tables.writer import TableBatchWriter, TableStreamWriter
-
 
 @dataclass(frozen=True, slots=True)
 class Writing:
@@ -29,25 +28,21 @@ class Writing:
     given: Mapping[str, str]
     defaults: Mapping[str, str]
 
-    def writer(self, schema: StructType, overwrite: bool) -> PravegaBatchWriter | TableBatchWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> PravegaBatchWriter | tables.TableBatchWriter:
         """Return the writer of a batch query. Raises errors of options and columns before any task starts."""
         given = options_to_write(self.given, schema)
         if overwrite:
             reason = "a table supports only upserts" if names_table(given) else "a stream supports only appends"
             raise UnsupportedModeError(f"{reason}: write with mode('append')")
         if names_table(given):
-            from pravega_connector.spark.tables.writer import TableBatchWriter  # noqa: PLC0415 - most writes are to streams
-
-            return TableBatchWriter(*self._table(given, schema))
+            return tables.TableBatchWriter(*self._table(given, schema))
         return PravegaBatchWriter(*_in_python(*self.arguments(schema, streaming=False)))
 
-    def stream_writer(self, schema: StructType) -> PravegaStreamWriter | TableStreamWriter:
+    def stream_writer(self, schema: StructType) -> PravegaStreamWriter | tables.TableStreamWriter:
         """Return the writer of a streaming query. In complete mode, each micro-batch writes the whole result."""
         given = options_to_write(self.given, schema)
         if names_table(given):
-            from pravega_connector.spark.tables.writer import TableStreamWriter  # noqa: PLC0415 - most writes are to streams
-
-            return TableStreamWriter(*self._table(given, schema))
+            return tables.TableStreamWriter(*self._table(given, schema))
         return PravegaStreamWriter(*_in_python(*self.arguments(schema, streaming=True)))
 
     def arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from pravega_connector import controller
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core.connection import ConnectionPool, Endpoint, Tls
 from pravega_connector.core.deadline import Deadline
@@ -184,10 +185,8 @@ class SegmentStores:
     def controller(self) -> ControllerClient:
         """The cluster's controller. gRPC is loaded on first use."""
         if self._controller is None:
-            from pravega_connector.controller.service import ControllerClient  # noqa: PLC0415 - gRPC is a third of all that a task loads
-
             with self._lock:
-                self._controller = self._controller or ControllerClient(self._config, health=self.health)
+                self._controller = self._controller or controller.ControllerClient(self._config, health=self.health)
                 if self._closed:
                     self._controller.close()
         return self._controller

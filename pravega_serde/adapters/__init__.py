@@ -16,13 +16,21 @@
 
 from typing import TYPE_CHECKING
 
-from pravega_serde.adapters.classes import arrow_type_of
-from pravega_serde.adapters.functions import FunctionSerializer
-from pravega_serde.adapters.java_objects import JavaType
-from pravega_serde.adapters.objects import TypedSerializer, typed
-from pravega_serde.public_names import unknown_names
+if TYPE_CHECKING:
+    from pravega_serde.adapters.classes import arrow_type_of as arrow_type_of
+    from pravega_serde.adapters.functions import FunctionSerializer as FunctionSerializer
+    from pravega_serde.adapters.java_objects import JavaType as JavaType
+    from pravega_serde.adapters.objects import TypedSerializer as TypedSerializer
+    from pravega_serde.adapters.objects import typed as typed
+else:
+    from pravega_serde.public_names import public_names
 
-__all__ = ["FunctionSerializer", "JavaType", "TypedSerializer", "arrow_type_of", "typed"]
-
-if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "classes": "arrow_type_of",
+            "functions": "FunctionSerializer",
+            "java_objects": "JavaType",
+            "objects": "TypedSerializer typed",
+        },
+    )

@@ -10,12 +10,18 @@
 
 from typing import TYPE_CHECKING
 
-from pravega_serde.avro.derive import avro_schema_of
-from pravega_serde.avro.schema import SchemaLike
-from pravega_serde.avro.serializer import AvroSerializer
-from pravega_serde.public_names import unknown_names
+if TYPE_CHECKING:
+    from pravega_serde.avro.derive import avro_schema_of as avro_schema_of
+    from pravega_serde.avro.schema import SchemaLike as SchemaLike
+    from pravega_serde.avro.serializer import AvroSerializer as AvroSerializer
+else:
+    from pravega_serde.public_names import public_names
 
-__all__ = ["AvroSerializer", "SchemaLike", "avro_schema_of"]
-
-if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "derive": "avro_schema_of",
+            "schema": "SchemaLike",
+            "serializer": "AvroSerializer",
+        },
+    )

@@ -33,6 +33,7 @@ from pravega_serde.avro.schema import (
 from pravega_serde.avro.values import java_number
 from pravega_serde.columnar.types import SchemaWalk
 from pravega_serde.errors import SchemaError
+from pravega_serde.json.write_rows import NOT_FINITE, java_float
 
 #: Parts of a path that are not names of fields.
 _STEPS: Final = re.compile(r"\$|\[\]|\{\}")
@@ -282,8 +283,6 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{','.join(map(_value, value))}]"
     if isinstance(value, float):
-        from pravega_serde.json.write_rows import NOT_FINITE, java_float  # noqa: PLC0415 - few schemas have such a value
-
         return java_float(value) if math.isfinite(value) else NOT_FINITE[str(value)]
     return _text(value) if isinstance(value, str) else json.dumps(value)
 

@@ -25,6 +25,7 @@ from pravega_serde.avro.resolve import (
     match_fields,
     resolve,
 )
+from pravega_serde.avro.ruled_values import AvroRuledValues
 from pravega_serde.avro.schema import (
     MISSING,
     Array,
@@ -81,8 +82,6 @@ class AvroRegistry(RegistryFormat):
 
     def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> RuledValues:
         """Return natural values, with the tags of fields in the text of the schema."""
-        from pravega_serde.avro.ruled_values import AvroRuledValues  # noqa: PLC0415 - few schemas have rules
-
         return AvroRuledValues(schema_text(info), tags_of)
 
     def referring(self, schema: Any, references: Any) -> SchemaText:

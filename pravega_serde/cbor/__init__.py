@@ -10,10 +10,14 @@
 
 from typing import TYPE_CHECKING
 
-from pravega_serde.cbor.serializer import CborSerializer
-from pravega_serde.public_names import unknown_names
+if TYPE_CHECKING:
+    from pravega_serde.cbor.serializer import CborSerializer as CborSerializer
+else:
+    from pravega_serde.public_names import public_names
 
-__all__ = ["CborSerializer"]
-
-if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "serializer": "CborSerializer",
+        },
+    )

@@ -8,8 +8,24 @@
 - :mod:`~pravega_serde.encryption.siv` is the cipher, for whole columns.
 """
 
-from pravega_serde.encryption.confluent_keys import ConfluentKeys
-from pravega_serde.encryption.keys import DataKeys, KeyService, LocalKeys
-from pravega_serde.encryption.serializer import Encrypted
+from typing import TYPE_CHECKING
 
-__all__ = ["ConfluentKeys", "DataKeys", "Encrypted", "KeyService", "LocalKeys"]
+if TYPE_CHECKING:
+    from pravega_serde.encryption.confluent_keys import ConfluentKeys as ConfluentKeys
+    from pravega_serde.encryption.keys import DataKeys as DataKeys
+    from pravega_serde.encryption.keys import KeyService as KeyService
+    from pravega_serde.encryption.keys import LocalKeys as LocalKeys
+    from pravega_serde.encryption.paths import FieldPath as FieldPath
+    from pravega_serde.encryption.serializer import Encrypted as Encrypted
+else:
+    from pravega_serde.public_names import public_names
+
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "confluent_keys": "ConfluentKeys",
+            "keys": "DataKeys KeyService LocalKeys",
+            "paths": "FieldPath",
+            "serializer": "Encrypted",
+        },
+    )

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pravega_serde.encryption.keys import aead
+from pravega_serde.encryption.keys import aead, invalid_tag
 from pravega_serde.errors import EncryptionKeyError, MissingExtraError
 
 _NONCE: Final = 12
@@ -104,11 +104,9 @@ class _LocalKey:
         return nonce + sealed
 
     def decrypt(self, sealed: bytes, context: bytes) -> bytes:
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - an extra
-
         try:
             data: bytes = self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], context)
-        except InvalidTag:
+        except invalid_tag():
             raise EncryptionKeyError(
                 "the secret of local-kms did not wrap this data key, or the data key is damaged"
             ) from None

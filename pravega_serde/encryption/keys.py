@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, Final, Protocol, runtime_checkable
 
 from pravega_serde.errors import EncryptionKeyError, MissingExtraError
+from pravega_serde.format_table import imported
 
 #: Bytes of a data key, and of a key-encryption key of :class:`LocalKeys`.
 DATA_KEY_SIZE: Final = 64
@@ -75,20 +76,19 @@ class LocalKeys:
 
     def wrap(self, key_name: str, data_key: bytes) -> bytes:
         """Return the wrapped data key. Raises :class:`EncryptionKeyError` for an unknown name."""
-        from cryptography.hazmat.primitives.keywrap import aes_key_wrap  # noqa: PLC0415 - an extra
-
-        return aes_key_wrap(self._key(key_name), data_key)
+        wrapped: bytes = _keywrap().aes_key_wrap(self._key(key_name), data_key)
+        return wrapped
 
     def unwrap(self, key_name: str, wrapped: bytes) -> bytes:
         """Return the data key. Raises :class:`EncryptionKeyError` for an unknown name and for another key."""
-        from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap  # noqa: PLC0415 - an extra
-
+        keywrap = _keywrap()
         try:
-            return aes_key_unwrap(self._key(key_name), wrapped)
-        except InvalidUnwrap:
+            data_key: bytes = keywrap.aes_key_unwrap(self._key(key_name), wrapped)
+        except keywrap.InvalidUnwrap:
             raise EncryptionKeyError(
                 f"the key-encryption key {key_name!r} did not wrap this data key, or the data key is damaged"
             ) from None
+        return data_key
 
     def _key(self, name: str) -> bytes:
         if name not in self._keys:
@@ -209,6 +209,16 @@ def aead() -> ModuleType:
     return _of_extra("cryptography.hazmat.primitives.ciphers.aead")
 
 
+def invalid_tag() -> type[Exception]:
+    """Return the error of a cipher about a changed value. Raises :class:`MissingExtraError` without its package."""
+    found: type[Exception] = _of_extra("cryptography.exceptions").InvalidTag
+    return found
+
+
+def _keywrap() -> ModuleType:
+    return _of_extra("cryptography.hazmat.primitives.keywrap")
+
+
 def _of_extra(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
@@ -221,8 +231,6 @@ def service_named(named: str) -> KeyService:
     """Return the service of a name or of a file, one for each process."""
     if not _PLACE.fullmatch(named):
         return LocalKeys.load(named)
-    from pravega_serde.format_table import imported  # noqa: PLC0415 - few key services are named
-
     try:
         found = imported(named)
         made = found if isinstance(found, KeyService) and not isinstance(found, type) else found()

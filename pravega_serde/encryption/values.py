@@ -19,7 +19,7 @@ import binascii
 import logging
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from pravega_serde.columnar import ByteColumn, bounds_of, cut, expand, select, valid_rows, word_view
 from pravega_serde.columnar.arrays import as_text, offsets_of
-from pravega_serde.encryption.keys import DataKeys, primitives
+from pravega_serde.encryption.keys import DataKeys, invalid_tag, primitives
 from pravega_serde.errors import DecryptionError, MissingKeyError, SerializationError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class FieldCipher:
             plain: bytes = self._keys.cipher(number).of_value.decrypt(
                 sealed[start:], [self._context, nonce] if nonce else [self._context]
             )
-        except _invalid_tag():
+        except invalid_tag():
             raise DecryptionError(
                 f"the value cannot be decrypted with data key {number}: it was changed, or encrypted with another key, "
                 "for another stream or for another field"
@@ -313,9 +313,3 @@ def _headers_of(words: Blocks, starts: Int64s) -> tuple[Int64s, Int64s]:
     form = (first & np.uint64(0xFF)).astype(np.int64)
     number = (first >> np.uint64(8)).astype(np.uint32).byteswap().astype(np.int64)
     return form, number
-
-
-def _invalid_tag() -> Any:
-    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - an extra
-
-    return InvalidTag

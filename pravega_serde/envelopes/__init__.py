@@ -10,21 +10,23 @@
 
 from typing import TYPE_CHECKING
 
-from pravega_serde.envelopes.debezium import ChangeDeserializer, RowChange, change_type, distinct_changes
-from pravega_serde.envelopes.envelope import Envelope
-from pravega_serde.envelopes.serializer import VALUE, Enveloped, enveloped_fields
-from pravega_serde.public_names import unknown_names
+if TYPE_CHECKING:
+    from pravega_serde.envelopes.debezium import ChangeDeserializer as ChangeDeserializer
+    from pravega_serde.envelopes.debezium import RowChange as RowChange
+    from pravega_serde.envelopes.debezium import change_type as change_type
+    from pravega_serde.envelopes.debezium import distinct_changes as distinct_changes
+    from pravega_serde.envelopes.envelope import Envelope as Envelope
+    from pravega_serde.envelopes.serializer import VALUE as VALUE
+    from pravega_serde.envelopes.serializer import Enveloped as Enveloped
+    from pravega_serde.envelopes.serializer import enveloped_fields as enveloped_fields
+else:
+    from pravega_serde.public_names import public_names
 
-__all__ = [
-    "VALUE",
-    "ChangeDeserializer",
-    "Envelope",
-    "Enveloped",
-    "RowChange",
-    "change_type",
-    "distinct_changes",
-    "enveloped_fields",
-]
-
-if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "debezium": "ChangeDeserializer RowChange change_type distinct_changes",
+            "envelope": "Envelope",
+            "serializer": "VALUE Enveloped enveloped_fields",
+        },
+    )

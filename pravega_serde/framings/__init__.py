@@ -8,10 +8,14 @@ The headers of schema registries with a client here are in :mod:`pravega_serde.r
 
 from typing import TYPE_CHECKING
 
-from pravega_serde.framings.serializer import Framed
-from pravega_serde.public_names import unknown_names
+if TYPE_CHECKING:
+    from pravega_serde.framings.serializer import Framed as Framed
+else:
+    from pravega_serde.public_names import public_names
 
-__all__ = ["Framed"]
-
-if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "serializer": "Framed",
+        },
+    )

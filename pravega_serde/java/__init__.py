@@ -42,106 +42,70 @@ Modules:
 
 from typing import TYPE_CHECKING
 
-from pravega_serde.java.descriptors import Limits
-from pravega_serde.java.model import (
-    NOT_WRITTEN,
-    BlockData,
-    ClassDescriptor,
-    Field,
-    JavaClass,
-    JavaEnum,
-    JavaObject,
-    OwnOrder,
-    ProxyDescriptor,
-)
-from pravega_serde.java.serializer import JavaSerializer, dump_stream, load_stream
-from pravega_serde.java.values import (
-    BigDecimal,
-    BigInteger,
-    Boolean,
-    Byte,
-    ByteArray,
-    Character,
-    Copies,
-    Date,
-    Double,
-    Float,
-    Integer,
-    JavaArray,
-    JavaKey,
-    JavaList,
-    JavaMap,
-    JavaSet,
-    ListView,
-    Long,
-    MapView,
-    MonthDay,
-    NanoDatetime,
-    NanoDuration,
-    NanoTime,
-    Period,
-    SetView,
-    Short,
-    SqlDate,
-    SqlTime,
-    String,
-    Timestamp,
-    Year,
-    YearMonth,
-    ZoneOffset,
-    ZoneRegion,
-)
-from pravega_serde.public_names import unknown_names
+if TYPE_CHECKING:
+    from pravega_serde.java.descriptors import Limits as Limits
+    from pravega_serde.java.model import NOT_WRITTEN as NOT_WRITTEN
+    from pravega_serde.java.model import BlockData as BlockData
+    from pravega_serde.java.model import ClassDescriptor as ClassDescriptor
+    from pravega_serde.java.model import Field as Field
+    from pravega_serde.java.model import JavaClass as JavaClass
+    from pravega_serde.java.model import JavaEnum as JavaEnum
+    from pravega_serde.java.model import JavaObject as JavaObject
+    from pravega_serde.java.model import OwnOrder as OwnOrder
+    from pravega_serde.java.model import ProxyDescriptor as ProxyDescriptor
+    from pravega_serde.java.serializer import JavaSerializer as JavaSerializer
+    from pravega_serde.java.serializer import dump_stream as dump_stream
+    from pravega_serde.java.serializer import load_stream as load_stream
+    from pravega_serde.java.values import BigDecimal as BigDecimal
+    from pravega_serde.java.values import BigInteger as BigInteger
+    from pravega_serde.java.values import Boolean as Boolean
+    from pravega_serde.java.values import Byte as Byte
+    from pravega_serde.java.values import ByteArray as ByteArray
+    from pravega_serde.java.values import Character as Character
+    from pravega_serde.java.values import Copies as Copies
+    from pravega_serde.java.values import Date as Date
+    from pravega_serde.java.values import Double as Double
+    from pravega_serde.java.values import Float as Float
+    from pravega_serde.java.values import Integer as Integer
+    from pravega_serde.java.values import JavaArray as JavaArray
+    from pravega_serde.java.values import JavaKey as JavaKey
+    from pravega_serde.java.values import JavaList as JavaList
+    from pravega_serde.java.values import JavaMap as JavaMap
+    from pravega_serde.java.values import JavaSet as JavaSet
+    from pravega_serde.java.values import ListView as ListView
+    from pravega_serde.java.values import Long as Long
+    from pravega_serde.java.values import MapView as MapView
+    from pravega_serde.java.values import MonthDay as MonthDay
+    from pravega_serde.java.values import NanoDatetime as NanoDatetime
+    from pravega_serde.java.values import NanoDuration as NanoDuration
+    from pravega_serde.java.values import NanoTime as NanoTime
+    from pravega_serde.java.values import Period as Period
+    from pravega_serde.java.values import SetView as SetView
+    from pravega_serde.java.values import Short as Short
+    from pravega_serde.java.values import SqlDate as SqlDate
+    from pravega_serde.java.values import SqlTime as SqlTime
+    from pravega_serde.java.values import String as String
+    from pravega_serde.java.values import Timestamp as Timestamp
+    from pravega_serde.java.values import Year as Year
+    from pravega_serde.java.values import YearMonth as YearMonth
+    from pravega_serde.java.values import ZoneOffset as ZoneOffset
+    from pravega_serde.java.values import ZoneRegion as ZoneRegion
+else:
+    from pravega_serde.public_names import public_names
 
-__all__ = [
-    "NOT_WRITTEN",
-    "BigDecimal",
-    "BigInteger",
-    "BlockData",
-    "Boolean",
-    "Byte",
-    "ByteArray",
-    "Character",
-    "ClassDescriptor",
-    "Copies",
-    "Date",
-    "Double",
-    "Field",
-    "Float",
-    "Integer",
-    "JavaArray",
-    "JavaClass",
-    "JavaEnum",
-    "JavaKey",
-    "JavaList",
-    "JavaMap",
-    "JavaObject",
-    "JavaSerializer",
-    "JavaSet",
-    "Limits",
-    "ListView",
-    "Long",
-    "MapView",
-    "MonthDay",
-    "NanoDatetime",
-    "NanoDuration",
-    "NanoTime",
-    "OwnOrder",
-    "Period",
-    "ProxyDescriptor",
-    "SetView",
-    "Short",
-    "SqlDate",
-    "SqlTime",
-    "String",
-    "Timestamp",
-    "Year",
-    "YearMonth",
-    "ZoneOffset",
-    "ZoneRegion",
-    "dump_stream",
-    "load_stream",
-]
-
-if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "descriptors": "Limits",
+            "model": (
+                "NOT_WRITTEN BlockData ClassDescriptor Field JavaClass JavaEnum JavaObject OwnOrder ProxyDescriptor"
+            ),
+            "serializer": "JavaSerializer dump_stream load_stream",
+            "values": (
+                "BigDecimal BigInteger Boolean Byte ByteArray Character Copies Date Double Float Integer "
+                "JavaArray JavaKey JavaList JavaMap JavaSet ListView Long MapView MonthDay NanoDatetime "
+                "NanoDuration NanoTime Period SetView Short SqlDate SqlTime String Timestamp Year YearMonth "
+                "ZoneOffset ZoneRegion"
+            ),
+        },
+    )

@@ -13,11 +13,17 @@
 
 from typing import TYPE_CHECKING
 
-from pravega_serde.json.derive import arrow_type_of_json_schema, json_schema_of
-from pravega_serde.json.serializer import JsonSerializer
-from pravega_serde.public_names import unknown_names
+if TYPE_CHECKING:
+    from pravega_serde.json.derive import arrow_type_of_json_schema as arrow_type_of_json_schema
+    from pravega_serde.json.derive import json_schema_of as json_schema_of
+    from pravega_serde.json.serializer import JsonSerializer as JsonSerializer
+else:
+    from pravega_serde.public_names import public_names
 
-__all__ = ["JsonSerializer", "arrow_type_of_json_schema", "json_schema_of"]
-
-if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "derive": "arrow_type_of_json_schema json_schema_of",
+            "serializer": "JsonSerializer",
+        },
+    )

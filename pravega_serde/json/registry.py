@@ -15,6 +15,7 @@ from pravega_serde.columnar.bad_rows import has_surrogate
 from pravega_serde.errors import SchemaError
 from pravega_serde.json.derive import arrow_type_of_json_schema, json_schema_of
 from pravega_serde.json.rows import parse_plainly
+from pravega_serde.json.ruled_values import JsonRuledValues
 from pravega_serde.json.serializer import JsonSerializer
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.interface import EventType, RegistryFormat, RuledValues, SchemaText, schema_text
@@ -62,8 +63,6 @@ class JsonRegistry(RegistryFormat):
 
     def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> RuledValues:
         """Return parsed JSON, with the tags of properties."""
-        from pravega_serde.json.ruled_values import JsonRuledValues  # noqa: PLC0415 - few schemas have rules
-
         return JsonRuledValues(_load(info), tags_of)
 
     def referring(self, schema: Any, references: Any) -> SchemaText:

@@ -10,12 +10,18 @@
 
 from typing import TYPE_CHECKING
 
-from pravega_serde.protobuf.derive import protobuf_schema_of
-from pravega_serde.protobuf.schema import ProtobufSchema
-from pravega_serde.protobuf.serializer import ProtobufSerializer
-from pravega_serde.public_names import unknown_names
+if TYPE_CHECKING:
+    from pravega_serde.protobuf.derive import protobuf_schema_of as protobuf_schema_of
+    from pravega_serde.protobuf.schema import ProtobufSchema as ProtobufSchema
+    from pravega_serde.protobuf.serializer import ProtobufSerializer as ProtobufSerializer
+else:
+    from pravega_serde.public_names import public_names
 
-__all__ = ["ProtobufSchema", "ProtobufSerializer", "protobuf_schema_of"]
-
-if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "derive": "protobuf_schema_of",
+            "schema": "ProtobufSchema",
+            "serializer": "ProtobufSerializer",
+        },
+    )

@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError, Message
 
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf.derive import keep_numbers, protobuf_schema_of, schema_data
+from pravega_serde.protobuf.ruled_values import ProtobufRuledValues
 from pravega_serde.protobuf.schema import descriptor_of, descriptor_set, load
 from pravega_serde.protobuf.serializer import ProtobufSerializer
 from pravega_serde.protobuf.texts import files_of, is_descriptor, text_of
@@ -110,8 +111,6 @@ class ProtobufRegistry(RegistryFormat):
 
     def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> RuledValues:
         """Return messages, with the tags in Confluent's option of fields."""
-        from pravega_serde.protobuf.ruled_values import ProtobufRuledValues  # noqa: PLC0415 - few schemas have rules
-
         return ProtobufRuledValues(info.data, info.type, tags_of)
 
     def derive(self, columns: pa.Schema, name: str) -> FileDescriptorSet:

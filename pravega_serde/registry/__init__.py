@@ -19,81 +19,71 @@ Modules of the serializers:
 
 from typing import TYPE_CHECKING
 
-from pravega_serde.public_names import unknown_names
-from pravega_serde.registry.clients import AsyncSchemaRegistryClient, SchemaRegistryClient, shared_client
-from pravega_serde.registry.codecs import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, MAX_DECOMPRESSED_BYTES, Codec
-from pravega_serde.registry.contract import (
-    CodecType,
-    Compatibility,
-    CompatibilityRule,
-    EncodingInfo,
-    GroupHistoryRecord,
-    GroupProperties,
-    SchemaInfo,
-    SchemaWithVersion,
-    SerializationFormat,
-    VersionInfo,
-)
-from pravega_serde.registry.encodings import column_names
-from pravega_serde.registry.evolution import check_compatibility, column_schema
-from pravega_serde.registry.formats import event_type, part_of, registry_format
-from pravega_serde.registry.header import encoding_ids
-from pravega_serde.registry.interface import EventType, RegistryFormat
-from pravega_serde.registry.reading import RegistryDeserializer, deserializer
-from pravega_serde.registry.registry_config import RegistryConfig
-from pravega_serde.registry.settings import SerializerConfig
-from pravega_serde.registry.stores import latest_schema
-from pravega_serde.registry.values import WithSchema
-from pravega_serde.registry.writing import (
-    MultiTypeSerializer,
-    RegistrySerializer,
-    WithSchemaSerializer,
-    multi_type_serializer,
-    serializer,
-    with_schema_serializer,
-)
+if TYPE_CHECKING:
+    from pravega_serde.registry.clients import AsyncSchemaRegistryClient as AsyncSchemaRegistryClient
+    from pravega_serde.registry.clients import SchemaRegistryClient as SchemaRegistryClient
+    from pravega_serde.registry.clients import shared_client as shared_client
+    from pravega_serde.registry.codecs import CODEC_GZIP as CODEC_GZIP
+    from pravega_serde.registry.codecs import CODEC_NONE as CODEC_NONE
+    from pravega_serde.registry.codecs import CODEC_SNAPPY as CODEC_SNAPPY
+    from pravega_serde.registry.codecs import MAX_DECOMPRESSED_BYTES as MAX_DECOMPRESSED_BYTES
+    from pravega_serde.registry.codecs import Codec as Codec
+    from pravega_serde.registry.contract import CodecType as CodecType
+    from pravega_serde.registry.contract import Compatibility as Compatibility
+    from pravega_serde.registry.contract import CompatibilityRule as CompatibilityRule
+    from pravega_serde.registry.contract import EncodingInfo as EncodingInfo
+    from pravega_serde.registry.contract import GroupHistoryRecord as GroupHistoryRecord
+    from pravega_serde.registry.contract import GroupProperties as GroupProperties
+    from pravega_serde.registry.contract import SchemaInfo as SchemaInfo
+    from pravega_serde.registry.contract import SchemaWithVersion as SchemaWithVersion
+    from pravega_serde.registry.contract import SerializationFormat as SerializationFormat
+    from pravega_serde.registry.contract import VersionInfo as VersionInfo
+    from pravega_serde.registry.encodings import column_names as column_names
+    from pravega_serde.registry.evolution import check_compatibility as check_compatibility
+    from pravega_serde.registry.evolution import column_schema as column_schema
+    from pravega_serde.registry.formats import event_type as event_type
+    from pravega_serde.registry.formats import part_of as part_of
+    from pravega_serde.registry.formats import registry_format as registry_format
+    from pravega_serde.registry.header import encoding_ids as encoding_ids
+    from pravega_serde.registry.interface import EventType as EventType
+    from pravega_serde.registry.interface import RegistryFormat as RegistryFormat
+    from pravega_serde.registry.reading import RegistryDeserializer as RegistryDeserializer
+    from pravega_serde.registry.reading import deserializer as deserializer
+    from pravega_serde.registry.registry_config import RegistryConfig as RegistryConfig
+    from pravega_serde.registry.settings import SerializerConfig as SerializerConfig
+    from pravega_serde.registry.stores import latest_schema as latest_schema
+    from pravega_serde.registry.values import WithSchema as WithSchema
+    from pravega_serde.registry.writing import MultiTypeSerializer as MultiTypeSerializer
+    from pravega_serde.registry.writing import RegistrySerializer as RegistrySerializer
+    from pravega_serde.registry.writing import WithSchemaSerializer as WithSchemaSerializer
+    from pravega_serde.registry.writing import multi_type_serializer as multi_type_serializer
+    from pravega_serde.registry.writing import serializer as serializer
+    from pravega_serde.registry.writing import with_schema_serializer as with_schema_serializer
+else:
+    from pravega_serde.public_names import public_names
 
-__all__ = [
-    "CODEC_GZIP",
-    "CODEC_NONE",
-    "CODEC_SNAPPY",
-    "MAX_DECOMPRESSED_BYTES",
-    "AsyncSchemaRegistryClient",
-    "Codec",
-    "CodecType",
-    "Compatibility",
-    "CompatibilityRule",
-    "EncodingInfo",
-    "EventType",
-    "GroupHistoryRecord",
-    "GroupProperties",
-    "MultiTypeSerializer",
-    "RegistryConfig",
-    "RegistryDeserializer",
-    "RegistryFormat",
-    "RegistrySerializer",
-    "SchemaInfo",
-    "SchemaRegistryClient",
-    "SchemaWithVersion",
-    "SerializationFormat",
-    "SerializerConfig",
-    "VersionInfo",
-    "WithSchema",
-    "WithSchemaSerializer",
-    "check_compatibility",
-    "column_names",
-    "column_schema",
-    "deserializer",
-    "encoding_ids",
-    "event_type",
-    "latest_schema",
-    "multi_type_serializer",
-    "part_of",
-    "registry_format",
-    "serializer",
-    "shared_client",
-    "with_schema_serializer",
-]
-
-if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "clients": "AsyncSchemaRegistryClient SchemaRegistryClient shared_client",
+            "codecs": "CODEC_GZIP CODEC_NONE CODEC_SNAPPY MAX_DECOMPRESSED_BYTES Codec",
+            "contract": (
+                "CodecType Compatibility CompatibilityRule EncodingInfo GroupHistoryRecord GroupProperties "
+                "SchemaInfo SchemaWithVersion SerializationFormat VersionInfo"
+            ),
+            "encodings": "column_names",
+            "evolution": "check_compatibility column_schema",
+            "formats": "event_type part_of registry_format",
+            "header": "encoding_ids",
+            "interface": "EventType RegistryFormat",
+            "reading": "RegistryDeserializer deserializer",
+            "registry_config": "RegistryConfig",
+            "settings": "SerializerConfig",
+            "stores": "latest_schema",
+            "values": "WithSchema",
+            "writing": (
+                "MultiTypeSerializer RegistrySerializer WithSchemaSerializer multi_type_serializer "
+                "serializer with_schema_serializer"
+            ),
+        },
+    )

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from pravega_serde.encryption.confluent_keys import ConfluentKeys
-from pravega_serde.encryption.keys import KeyService, aead, called, service_named
+from pravega_serde.encryption.keys import KeyService, aead, called, invalid_tag, service_named
 from pravega_serde.errors import (
     DecryptionError,
     EncryptionKeyError,
@@ -139,10 +139,7 @@ class RuleCipher:
         context = subject[1:].partition(":")[0] if subject.startswith(":.") else "."
         self._context = {} if context == "." else {"context": context}
         self._key = ("dek", self._kek_name, subject, self._algorithm)
-        aead()
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - an extra
-
-        self._invalid_tag = InvalidTag
+        self._invalid_tag = invalid_tag()
 
     def _parameter(self, name: str) -> str | None:
         return self._rules.parameter(self._rule, name)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pravega_serde.errors import RegistryNotFoundError, SchemaError
+from pravega_serde.registry.confluent_store import ApicurioStore, ConfluentStore
 from pravega_serde.registry.contract import EncodingInfo, SchemaInfo, SchemaWithVersion, SerializationFormat
 from pravega_serde.registry.header import Framing
 from pravega_serde.registry.interface import EventType
@@ -100,8 +101,6 @@ def store_of(config: SerializerConfig) -> SchemaStore:
     """Return the registry and the group of a configuration. Its client is shared by the process."""
     if config.registry.kind == "pravega":
         return PravegaStore(config)
-    from pravega_serde.registry.confluent_store import ApicurioStore, ConfluentStore  # noqa: PLC0415 - used by few
-
     return (ApicurioStore if config.registry.kind == "apicurio" else ConfluentStore)(config)
 
 

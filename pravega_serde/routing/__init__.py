@@ -6,20 +6,22 @@ key's position on the key line, as Java's client does.
 
 from typing import TYPE_CHECKING
 
-from pravega_serde.public_names import unknown_names
-from pravega_serde.routing.key_line import segment_key, segment_keys
-from pravega_serde.routing.routers import ByColumn, ByConstant, ByField, ByFunction, EventRouter, Unrouted
+if TYPE_CHECKING:
+    from pravega_serde.routing.key_line import segment_key as segment_key
+    from pravega_serde.routing.key_line import segment_keys as segment_keys
+    from pravega_serde.routing.routers import ByColumn as ByColumn
+    from pravega_serde.routing.routers import ByConstant as ByConstant
+    from pravega_serde.routing.routers import ByField as ByField
+    from pravega_serde.routing.routers import ByFunction as ByFunction
+    from pravega_serde.routing.routers import EventRouter as EventRouter
+    from pravega_serde.routing.routers import Unrouted as Unrouted
+else:
+    from pravega_serde.public_names import public_names
 
-__all__ = [
-    "ByColumn",
-    "ByConstant",
-    "ByField",
-    "ByFunction",
-    "EventRouter",
-    "Unrouted",
-    "segment_key",
-    "segment_keys",
-]
-
-if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "key_line": "segment_key segment_keys",
+            "routers": "ByColumn ByConstant ByField ByFunction EventRouter Unrouted",
+        },
+    )

@@ -10,13 +10,23 @@
 
 from typing import TYPE_CHECKING
 
-from pravega_serde.public_names import unknown_names
-from pravega_serde.sniffing.fields import SniffedField
-from pravega_serde.sniffing.java_classes import SniffedClass
-from pravega_serde.sniffing.results import Sniffed, SniffedPart, SniffedProposal
-from pravega_serde.sniffing.scan import Scan, sniff
+if TYPE_CHECKING:
+    from pravega_serde.sniffing.fields import SniffedField as SniffedField
+    from pravega_serde.sniffing.java_classes import SniffedClass as SniffedClass
+    from pravega_serde.sniffing.results import Sniffed as Sniffed
+    from pravega_serde.sniffing.results import SniffedPart as SniffedPart
+    from pravega_serde.sniffing.results import SniffedProposal as SniffedProposal
+    from pravega_serde.sniffing.scan import Scan as Scan
+    from pravega_serde.sniffing.scan import sniff as sniff
+else:
+    from pravega_serde.public_names import public_names
 
-__all__ = ["Scan", "Sniffed", "SniffedClass", "SniffedField", "SniffedPart", "SniffedProposal", "sniff"]
-
-if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "fields": "SniffedField",
+            "java_classes": "SniffedClass",
+            "results": "Sniffed SniffedPart SniffedProposal",
+            "scan": "Scan sniff",
+        },
+    )

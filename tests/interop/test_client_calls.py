@@ -107,7 +107,7 @@ def test_an_acknowledged_event_exists_for_java(client, java, stream_name):
     with client.writer(stream_name, "string") as writer:
         written = [writer.write_with_ack(str(number), str(number)) for number in range(20)]
         for acknowledgement in written:
-            acknowledgement.result(30)
+            acknowledgement.result(120)
         # The writer is neither flushed nor closed.
         assert sorted(event for _, _, event in java.point(stream_name, 20)) == sorted(map(str, range(20)))
 

@@ -38,17 +38,17 @@ def test_others_wait_for_their_own_key_only():
 
     def slowly() -> object:
         begun.set()
-        assert go_on.wait(60)
+        assert go_on.wait(120)
         return object()
 
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(objects.get, "a", slowly)
-        assert begun.wait(60)
+        assert begun.wait(120)
         second = pool.submit(objects.get, "a", object)
         objects.get("b", object)
         assert not second.done()
         go_on.set()
-        assert first.result(60) is second.result(10)
+        assert first.result(120) is second.result(120)
 
 
 def test_clearing_closes_and_forgets():

@@ -419,7 +419,7 @@ def test_servers_in_the_background(samples, cache, start_python, capsys):
         f"The schema registry at {states['registry']['uri']} is down",
         f"Pravega at {states['server']['uri']} is down, and its data is deleted",
     ]
-    assert [holder.wait(30) for holder in holders.values()] == [0, 0]
+    assert [holder.wait(120) for holder in holders.values()] == [0, 0]
     assert detached_server() is None
 
 

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
+from pravega_connector import controller
 from pravega_connector.controller.targets import is_deleted, name_of
 from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.core.io import in_background, side_by_side
@@ -166,11 +167,9 @@ class Servers:
 class _Streams:
     """Statuses of transactions, with a watch for each stream whose commits are under way."""
 
-    def __init__(self, controller: ControllerClient) -> None:
-        from pravega_connector.controller.transactions import SOON, CommitWatch  # noqa: PLC0415 - loads gRPC, which not every write needs
-
-        self._commits = _Watches(lambda stream: CommitWatch(controller, stream))
-        self._settling = _Watches(lambda stream: CommitWatch(controller, stream, ask_again=SOON))
+    def __init__(self, client: ControllerClient) -> None:
+        self._commits = _Watches(lambda stream: controller.CommitWatch(client, stream))
+        self._settling = _Watches(lambda stream: controller.CommitWatch(client, stream, ask_again=controller.SOON))
 
     def status(self, id_: TransactionId) -> TransactionStatus:
         return self._commits.of(id_).status(id_.id)

@@ -33,11 +33,17 @@ from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.stream_cuts import compare_cuts
 from pravega_connector.wire import StreamCut
 from pravega_serde.errors import MissingExtraError
+from pravega_serde.format_table import imported
 
 _log: Final = logging.getLogger(__name__)
 # Columns that name an event, and the order of the events of a segment.
 _PLACE: Final = "segment_id,offset"
 _POLL: Final = 1.0  # seconds
+#: Class of each kind of table, and the package that it requires.
+_TABLES: Final = {
+    "delta": ("pravega_connector.operations.tier.delta:DeltaLakeTable", "deltalake"),
+    "iceberg": ("pravega_connector.operations.tier.iceberg:IcebergTable", "pyiceberg"),
+}
 _PAUSES: Final = (0.1, 5.0)  # first and longest seconds before a commit is repeated
 #: Options of the source that a run sets itself, or that have no meaning for it.
 _OWN: Final = (
@@ -147,19 +153,14 @@ def tier_status(
 def open_table(table: str, storage: Mapping[str, str]) -> LakeTable:
     """Return the table of a name. Raises ConfigError for a name without a kind, MissingExtraError."""
     kind, _, name = table.partition(":")
-    if kind == "delta" and name:
-        try:
-            from pravega_connector.operations.tier.delta import DeltaLakeTable  # noqa: PLC0415 - one kind needs it
-        except ImportError:
-            raise MissingExtraError("deltalake", "lake", purpose="a Delta table") from None
-        return DeltaLakeTable(name, storage)
-    if kind == "iceberg" and name.count(".") > 1:
-        try:
-            from pravega_connector.operations.tier.iceberg import IcebergTable  # noqa: PLC0415 - one kind needs it
-        except ImportError:
-            raise MissingExtraError("pyiceberg", "lake", purpose="an Iceberg table") from None
-        return IcebergTable(name, storage)
-    raise ConfigError(f"unknown table {table!r}: write delta:PATH or iceberg:CATALOG.namespace.table")
+    if not ((kind == "delta" and name) or (kind == "iceberg" and name.count(".") > 1)):
+        raise ConfigError(f"unknown table {table!r}: write delta:PATH or iceberg:CATALOG.namespace.table")
+    place, package = _TABLES[kind]
+    try:
+        opened: Callable[[str, Mapping[str, str]], LakeTable] = imported(place)
+    except ImportError:
+        raise MissingExtraError(package, "lake", purpose=f"a table of {kind.title()}") from None
+    return opened(name, storage)
 
 
 def source_options(stream: str, options: Mapping[str, Any]) -> SourceOptions:

@@ -7,90 +7,68 @@ group import these two; subscribers, which are groups as well, import the rest. 
 module of this package.
 """
 
-from pravega_connector.reader_groups.protocol.serialization import (
-    InitSerializer,
-    StateSerializer,
-    decode_checkpoint,
-    decode_config,
-    decode_position,
-    decode_update,
-    encode_checkpoint,
-    encode_config,
-    encode_position,
-    encode_update,
-)
-from pravega_connector.reader_groups.protocol.state import (
-    END_OF_SEGMENT,
-    SILENT,
-    Bound,
-    Checkpoints,
-    GroupConfig,
-    GroupState,
-    KeyRange,
-    Positions,
-    Ranged,
-    Retention,
-    Segment,
-    by_stream,
-    state_of,
-)
-from pravega_connector.reader_groups.protocol.updates import (
-    AcquireSegment,
-    AddReader,
-    CheckpointReader,
-    ClearCheckpointsBefore,
-    CreateCheckpoint,
-    Init,
-    ReleaseSegment,
-    RemoveOutstandingCheckpoints,
-    RemoveReader,
-    SegmentCompleted,
-    StateUpdate,
-    UpdateCheckpointPublished,
-    UpdateDistanceToTail,
-    UpdatingConfig,
-    apply,
-    create,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "END_OF_SEGMENT",
-    "SILENT",
-    "AcquireSegment",
-    "AddReader",
-    "Bound",
-    "CheckpointReader",
-    "Checkpoints",
-    "ClearCheckpointsBefore",
-    "CreateCheckpoint",
-    "GroupConfig",
-    "GroupState",
-    "Init",
-    "InitSerializer",
-    "KeyRange",
-    "Positions",
-    "Ranged",
-    "ReleaseSegment",
-    "RemoveOutstandingCheckpoints",
-    "RemoveReader",
-    "Retention",
-    "Segment",
-    "SegmentCompleted",
-    "StateSerializer",
-    "StateUpdate",
-    "UpdateCheckpointPublished",
-    "UpdateDistanceToTail",
-    "UpdatingConfig",
-    "apply",
-    "by_stream",
-    "create",
-    "decode_checkpoint",
-    "decode_config",
-    "decode_position",
-    "decode_update",
-    "encode_checkpoint",
-    "encode_config",
-    "encode_position",
-    "encode_update",
-    "state_of",
-]
+if TYPE_CHECKING:
+    from pravega_connector.reader_groups.protocol.serialization import InitSerializer as InitSerializer
+    from pravega_connector.reader_groups.protocol.serialization import StateSerializer as StateSerializer
+    from pravega_connector.reader_groups.protocol.serialization import decode_checkpoint as decode_checkpoint
+    from pravega_connector.reader_groups.protocol.serialization import decode_config as decode_config
+    from pravega_connector.reader_groups.protocol.serialization import decode_position as decode_position
+    from pravega_connector.reader_groups.protocol.serialization import decode_update as decode_update
+    from pravega_connector.reader_groups.protocol.serialization import encode_checkpoint as encode_checkpoint
+    from pravega_connector.reader_groups.protocol.serialization import encode_config as encode_config
+    from pravega_connector.reader_groups.protocol.serialization import encode_position as encode_position
+    from pravega_connector.reader_groups.protocol.serialization import encode_update as encode_update
+    from pravega_connector.reader_groups.protocol.state import END_OF_SEGMENT as END_OF_SEGMENT
+    from pravega_connector.reader_groups.protocol.state import SILENT as SILENT
+    from pravega_connector.reader_groups.protocol.state import Bound as Bound
+    from pravega_connector.reader_groups.protocol.state import Checkpoints as Checkpoints
+    from pravega_connector.reader_groups.protocol.state import GroupConfig as GroupConfig
+    from pravega_connector.reader_groups.protocol.state import GroupState as GroupState
+    from pravega_connector.reader_groups.protocol.state import KeyRange as KeyRange
+    from pravega_connector.reader_groups.protocol.state import Positions as Positions
+    from pravega_connector.reader_groups.protocol.state import Ranged as Ranged
+    from pravega_connector.reader_groups.protocol.state import Retention as Retention
+    from pravega_connector.reader_groups.protocol.state import Segment as Segment
+    from pravega_connector.reader_groups.protocol.state import by_stream as by_stream
+    from pravega_connector.reader_groups.protocol.state import state_of as state_of
+    from pravega_connector.reader_groups.protocol.updates import AcquireSegment as AcquireSegment
+    from pravega_connector.reader_groups.protocol.updates import AddReader as AddReader
+    from pravega_connector.reader_groups.protocol.updates import CheckpointReader as CheckpointReader
+    from pravega_connector.reader_groups.protocol.updates import ClearCheckpointsBefore as ClearCheckpointsBefore
+    from pravega_connector.reader_groups.protocol.updates import CreateCheckpoint as CreateCheckpoint
+    from pravega_connector.reader_groups.protocol.updates import Init as Init
+    from pravega_connector.reader_groups.protocol.updates import ReleaseSegment as ReleaseSegment
+    from pravega_connector.reader_groups.protocol.updates import (
+        RemoveOutstandingCheckpoints as RemoveOutstandingCheckpoints,
+    )
+    from pravega_connector.reader_groups.protocol.updates import RemoveReader as RemoveReader
+    from pravega_connector.reader_groups.protocol.updates import SegmentCompleted as SegmentCompleted
+    from pravega_connector.reader_groups.protocol.updates import StateUpdate as StateUpdate
+    from pravega_connector.reader_groups.protocol.updates import UpdateCheckpointPublished as UpdateCheckpointPublished
+    from pravega_connector.reader_groups.protocol.updates import UpdateDistanceToTail as UpdateDistanceToTail
+    from pravega_connector.reader_groups.protocol.updates import UpdatingConfig as UpdatingConfig
+    from pravega_connector.reader_groups.protocol.updates import apply as apply
+    from pravega_connector.reader_groups.protocol.updates import create as create
+else:
+    from pravega_serde.public_names import public_names
+
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "serialization": (
+                "InitSerializer StateSerializer decode_checkpoint decode_config decode_position decode_update "
+                "encode_checkpoint encode_config encode_position encode_update"
+            ),
+            "state": (
+                "END_OF_SEGMENT SILENT Bound Checkpoints GroupConfig GroupState KeyRange Positions Ranged "
+                "Retention Segment by_stream state_of"
+            ),
+            "updates": (
+                "AcquireSegment AddReader CheckpointReader ClearCheckpointsBefore CreateCheckpoint Init "
+                "ReleaseSegment RemoveOutstandingCheckpoints RemoveReader SegmentCompleted StateUpdate "
+                "UpdateCheckpointPublished UpdateDistanceToTail UpdatingConfig apply create"
+            ),
+        },
+    )

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import pyarrow as pa
 
@@ -22,7 +22,9 @@ from pravega_connector.errors import ConfigError
 from pravega_connector.rows.options.declaration import choice, flag, number, option, text
 from pravega_connector.rows.options.encryption import EncryptionOptions
 from pravega_connector.rows.options.framing import FramingOptions
+from pravega_connector.rows.options.registry_access import registry_access
 from pravega_connector.wire import StreamName
+from pravega_serde import registry
 from pravega_serde.credentials import provider_fault
 from pravega_serde.errors import UnsupportedFormatError
 from pravega_serde.format_table import (
@@ -34,10 +36,8 @@ from pravega_serde.format_table import (
     registry_formats,
     serializer_for,
 )
+from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.serializer_interface import Serializer
-
-if TYPE_CHECKING:
-    from pravega_serde.registry import RegistryConfig
 
 T = TypeVar("T")
 
@@ -317,10 +317,6 @@ class RegistryOptions(FormatOptions):
 
         Raises SerdeError for invalid settings or an invalid profile, ConfigError if no setting names the registry.
         """
-        from pravega_connector.rows.options.registry_access import (  # noqa: PLC0415 - costs as much as all else here
-            registry_access,
-        )
-
         found = registry_access(
             {
                 "uri": self.registry,
@@ -356,10 +352,8 @@ class RegistryOptions(FormatOptions):
         schema = (roles.get("reader_schema") if reading else None) or roles.get("schema")
         if schema is None:
             return None
-        from pravega_serde.registry import registry_format  # noqa: PLC0415 - costs as much as all else here together
-
         assert self.format is not None
-        own = registry_format(self.format).names_itself
+        own = registry.registry_format(self.format).names_itself
         return schema, None if own else roles.get("type") or self.registry_type
 
 
@@ -542,6 +536,4 @@ class CommonOptions(ConnectionOptions, RegistryOptions):
         """Return the group in the registry: the option, or by default the one that is named after the stream."""
         if self.group is not None or self.registry is None:
             return self.group or self.stream_name().stream
-        from pravega_serde.registry.registry_config import RegistryConfig  # noqa: PLC0415 - see registry_config
-
         return RegistryConfig(uri=self.registry).default_group(self.stream_name().stream)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pravega_connector.errors import ConfigError
 from pravega_connector.rows.options.declaration import choice, flag, option
+from pravega_serde import encryption
 from pravega_serde.serializer_interface import Serializer
 
 
@@ -90,10 +91,11 @@ class EncryptionOptions:
         """
         if self.encrypted_fields is None or self.encryption_keys is None or self.encryption_key_service is None:
             return serializer
-        from pravega_serde.encryption import DataKeys, Encrypted  # noqa: PLC0415 - few streams have encrypted fields
-        from pravega_serde.encryption.paths import FieldPath  # noqa: PLC0415
-
-        paths = [each for each in self.encrypted_fields if wanted is None or FieldPath.by_name(each).exists_in(wanted)]
+        paths = [
+            each
+            for each in self.encrypted_fields
+            if wanted is None or encryption.FieldPath.by_name(each).exists_in(wanted)
+        ]
         if not paths:
             return serializer
         stream = self.encryption_stream or self._single_stream()
@@ -102,10 +104,10 @@ class EncryptionOptions:
                 "encrypted values are bound to a stream, and the options name no single one: set option "
                 "'encryption_stream', such as scope/stream, the same for writing and reading"
             )
-        return Encrypted(
+        return encryption.Encrypted(
             serializer,
             paths,
-            DataKeys.load(self.encryption_keys, self.encryption_key_service),
+            encryption.DataKeys.load(self.encryption_keys, self.encryption_key_service),
             stream=stream,
             deterministic=self.encryption_deterministic,
             missing_key="null" if self.encryption_missing_key == "null" else "error",

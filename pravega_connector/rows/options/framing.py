@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pravega_connector.errors import ConfigError
 from pravega_connector.rows.options.declaration import choice, option
+from pravega_serde import framings
 from pravega_serde.format_table import FRAMINGS
 from pravega_serde.serializer_interface import Serializer
 
@@ -41,6 +42,4 @@ class FramingOptions:
         """Return the serializer with the framing, if the options have one. Raises SerdeError for an invalid id."""
         if self.framing is None:
             return serializer
-        from pravega_serde.framings import Framed  # noqa: PLC0415 - few streams have framings
-
-        return Framed(serializer, self.framing, id=self.framing_id)
+        return framings.Framed(serializer, self.framing, id=self.framing_id)

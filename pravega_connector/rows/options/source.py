@@ -21,12 +21,12 @@ from pravega_connector.rows.options import (
 )
 from pravega_connector.stores.segments import Lineage
 from pravega_connector.wire import StreamName
+from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.routing import segment_key
 from pravega_serde.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from pravega_connector.stores.segment_stores import SegmentStores
-    from pravega_serde.registry.registry_config import RegistryConfig
 
 # The Scala connector's columns, in its order.
 METADATA_COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")
@@ -390,8 +390,6 @@ class SourceOptions(CommonOptions):
         """Return the second registry with its group, if there is one. Its settings come only from the options."""
         if self.also_registry is None or self.also_group is None:
             return {}
-        from pravega_serde.registry.registry_config import RegistryConfig  # noqa: PLC0415 - only a registry's streams need it
-
         config = RegistryConfig(
             uri=self.also_registry,
             username=self.also_registry_username,

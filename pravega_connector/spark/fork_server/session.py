@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pravega_connector.spark.versions import python_function
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -101,10 +103,8 @@ def register(spark: SparkSession, source: type[PravegaDataSource]) -> None:
     start without it.
     """
     executable = _executable(spark)
-    from pyspark.sql.udf import _wrap_function  # noqa: PLC0415 - not part of every PySpark
-
     jvm = spark.sparkContext._jvm
-    usual = _wrap_function(spark.sparkContext, source)
+    usual = python_function(spark.sparkContext, source)
     function = jvm.SimplePythonFunction(
         usual.command(),
         usual.envVars(),

@@ -22,7 +22,11 @@ from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.rows.columns import Decoder, row_builder
 from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.spark.jvm.avro_steps import avro_plan
+from pravega_connector.spark.jvm.json_steps import json_plan
 from pravega_connector.spark.jvm.messages import NotInJvmError, packed, unpacked
+from pravega_connector.spark.jvm.protobuf_steps import protobuf_plan
+from pravega_connector.spark.jvm.registry_steps import decoders_by_id
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.versions import arrow_schema
 from pravega_connector.wire import FrameParser, StreamName, segment_name
@@ -79,8 +83,6 @@ def steps(serializer: Serializer[Any]) -> dict[str, Any]:
     Raises NotInJvmError if Java has no such decoders.
     """
     if _name(serializer) == "pravega_serde.registry.reading.RegistryDeserializer":
-        from pravega_connector.spark.jvm.registry_steps import decoders_by_id  # noqa: PLC0415 - few streams have one
-
         decoders = decoders_by_id(serializer, _steps)  # type: ignore[arg-type]
     else:
         decoders = [_steps(serializer) | {"headers": [""]}]
@@ -91,16 +93,10 @@ def _steps(serializer: Serializer[Any]) -> dict[str, Any]:
     """Return the steps that decode the payloads of a serializer. Raises NotInJvmError if Java has no such decoder."""
     match name := _name(serializer):
         case "pravega_serde.avro.serializer.AvroSerializer":
-            from pravega_connector.spark.jvm.avro_steps import avro_plan  # noqa: PLC0415 - a query has one format
-
             return avro_plan(serializer)  # type: ignore[arg-type]
         case "pravega_serde.json.serializer.JsonSerializer":
-            from pravega_connector.spark.jvm.json_steps import json_plan  # noqa: PLC0415
-
             return json_plan(serializer)  # type: ignore[arg-type]
         case "pravega_serde.protobuf.serializer.ProtobufSerializer":
-            from pravega_connector.spark.jvm.protobuf_steps import protobuf_plan  # noqa: PLC0415
-
             return protobuf_plan(serializer)  # type: ignore[arg-type]
     raise NotInJvmError(name.rpartition(".")[2])
 

@@ -11,7 +11,6 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import SparkContext
@@ -24,6 +23,7 @@ from pravega_connector.rows.columns import decoded_fields, row_builder
 from pravega_connector.rows.options import CommonOptions
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.jvm import write_planner
 from pravega_connector.spark.jvm.decoding import decoder_plan
 from pravega_connector.spark.jvm.messages import NotInJvmError, TaskOptions, answered, packed, place_fields
 from pravega_connector.spark.known_clusters import client_of
@@ -86,8 +86,8 @@ class Planner:
             "stop": self._stop,
             "write_accepts": self._accepts_write,
             "write_begin": self._begin_write,
-            "write_commit": lambda request: _writing().commit(request),
-            "write_abort": lambda request: _writing().abort(request),
+            "write_commit": write_planner.commit,
+            "write_abort": write_planner.abort,
         }
 
     def plan_for(self, session: str, source: type[PravegaDataSource]) -> None:
@@ -217,13 +217,13 @@ class Planner:
         source = self._written(request)
         if source is None:
             return None
-        kinds: dict[str, Any] | None = _writing().accepted(source, _schema_of(request))
+        kinds: dict[str, Any] | None = write_planner.accepted(source, _schema_of(request))
         return kinds
 
     def _begin_write(self, request: Mapping[str, Any]) -> dict[str, Any]:
         source = self._written(request)
         assert source is not None, "it was accepted"
-        begun: dict[str, Any] = _writing().begin(source, _schema_of(request), request["streaming"], self._support)
+        begun: dict[str, Any] = write_planner.begin(source, _schema_of(request), request["streaming"], self._support)
         return begun
 
     # ---- tasks ----
@@ -251,12 +251,6 @@ class Planner:
                 "quiet": quiet,
             }
         )
-
-
-def _writing() -> ModuleType:
-    from pravega_connector.spark.jvm import write_planner  # noqa: PLC0415 - a read does not load the sink
-
-    return write_planner
 
 
 def _schema_of(request: Mapping[str, Any]) -> StructType:

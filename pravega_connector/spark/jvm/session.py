@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.versions import jvm_reader_obstacle
+from pravega_connector.spark.jvm.planner import Planner
+from pravega_connector.spark.versions import jvm_reader_obstacle, start_callbacks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from pravega_connector.spark.jvm.planner import Planner
 
 #: The compiled reader. A checkout or wheel that was built without a Java compiler does not have it.
 JAR: Final = Path(__file__).with_name("pravega-reader.jar")
@@ -38,13 +37,9 @@ def use_jvm_reader(spark: SparkSession, source: type[PravegaDataSource] = Praveg
     global _planner  # noqa: PLW0603 - see above
     if obstacle(spark) is not None:
         return False
-    from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415 - not part of every PySpark
-
-    from pravega_connector.spark.jvm.planner import Planner  # noqa: PLC0415 - loads the source
-
     context = spark.sparkContext
     _add_jar(spark)
-    ensure_callback_server_started(context._gateway)
+    start_callbacks(context)
     if _planner is None or _planner.context is not context:
         _planner = Planner(context)
         context._jvm.pravegaserde.spark.Planning.set(_planner)

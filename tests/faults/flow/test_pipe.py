@@ -107,11 +107,11 @@ def test_servers_that_stay_down_end_the_pipe_which_reports_what_is_safe(config, 
 
 
 def test_servers_that_come_back_are_waited_for(config, stream, proxy, eventually, monkeypatch, caplog):
-    monkeypatch.setattr("pravega_connector.operations.pipe._WARN_AFTER", 0.3)
-    monkeypatch.setattr("pravega_connector.operations.pipe._WARN_EVERY", 0.7)
     with piped(config, stream, proxy) as (writing, pipe, thread, failures):
         os.write(writing, b"one\ntwo\n")
         eventually(lambda: pipe.summary.acknowledged == 2)
+        monkeypatch.setattr("pravega_connector.operations.pipe._WARN_AFTER", 0.3)
+        monkeypatch.setattr("pravega_connector.operations.pipe._WARN_EVERY", 0.7)
         proxy.stall()
         with caplog.at_level(logging.WARNING, "pravega_connector.operations.pipe"):
             os.write(writing, b"three\n")

@@ -197,7 +197,7 @@ def test_sealing_ends_a_reader_that_waits(client, config, stream_name):
     with client.writer(stream_name) as writer:
         writer.write(b"x")
     client.controller.seal_stream(stream_name)
-    assert ended.wait(60)
+    assert ended.wait(120)
     thread.join()
 
 

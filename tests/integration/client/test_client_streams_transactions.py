@@ -433,7 +433,7 @@ def test_a_cut_divides_no_transaction_that_one_in_other_streams_has_followed(
 
     def tail_late(stores: SegmentStores, stream: StreamName) -> StreamCut:
         if stream.stream == AUDIT and len(commits) < 4:
-            assert orders_read.wait(60)
+            assert orders_read.wait(120)
             commit(*every[:2])
             commit(other)
         tail = tail_cut(stores, stream)

@@ -205,7 +205,7 @@ def test_another_process_commits_by_id(client, config, stream, start_python):
     transaction.write_column(*numbered(0, 500))
     transaction.detach()
     other = start_python(COMMIT, config.controller, stream, transaction.id)
-    assert other.communicate(timeout=60)[0].strip() == "COMMITTED"
+    assert other.communicate(timeout=120)[0].strip() == "COMMITTED"
     assert_holds(client, stream, 500)
 
 

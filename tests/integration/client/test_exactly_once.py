@@ -299,7 +299,7 @@ class Program:
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
-        assert self.process.wait(30) == -signal.SIGKILL
+        assert self.process.wait(120) == -signal.SIGKILL
 
 
 @pytest.mark.long  # the tests above have each way to fail, in this process

@@ -25,7 +25,7 @@ from tests.support.ingest_steps import record
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]
 #: Seconds in which the process ends after a signal while the server is frozen: it must not wait for an answer.
-ENDS_WITHIN = 10
+ENDS_WITHIN = 60
 #: Seconds in which a healthy process ends after a signal; the step that it is in may have to be written first.
 STEP_ENDS_WITHIN = 120
 #: Records that make a step last a while.

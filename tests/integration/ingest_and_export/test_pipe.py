@@ -61,7 +61,7 @@ def test_sigterm_makes_durable_what_was_read(command, client, stream):
     process.stdin.write(b"one\ntwo\nthr")
     assert process.stdout.readline() == b"2\n"
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 143  # the input has not ended
+    assert process.wait(120) == 143  # the input has not ended
     errors = process.stderr.read().decode()
     assert "2 events" in errors
     assert "3 bytes at the end of an input were not a whole line" in errors
@@ -79,7 +79,7 @@ def test_files_follow_each_other(command, client, stream, tmp_path):
     for name, text in (("a", b"1\n2"), ("b", b""), ("c", b"3\n")):
         (tmp_path / name).write_bytes(text)
     process = command("write", stream, *(tmp_path / name for name in "abc"), "--routing-key", "one")
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
     assert list(client.read(stream)) == [b"1", b"2", b"3"]
 
 
@@ -140,7 +140,7 @@ def test_many_connections_at_a_time(client, stream, listening):
         thread.join()
     assert told == dict.fromkeys(range(80), 1000)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
     assert sorted(client.read(stream)) == sorted(b"%d:%d" % (n, i) for n in range(80) for i in range(1000))
 
 
@@ -152,7 +152,7 @@ def test_a_broken_connection_does_not_end_the_others(client, stream, listening):
         broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # RST
     assert sent(address, b"three\n") == 1
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 8
+    assert process.wait(120) == 8
     errors = process.stderr.read().decode()
     assert "[PRAVEGA-INPUT-LOST] the connection from 127.0.0.1:" in errors
     assert "2 bytes at the end of an input were not a whole line" in errors
@@ -164,7 +164,7 @@ def test_a_malformed_line_ends_its_connection(client, stream, listening):
     assert sent(address, b'{"n": 1}\n{"n":\n{"n": 2}\n') == 1
     assert sent(address, b'{"n": 3}\n') == 1
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 6
+    assert process.wait(120) == 6
     assert ": line 2 is not an event: " in process.stderr.read().decode()
     assert sorted(client.read(stream)) == [b'{"n":1}', b'{"n":3}']
 

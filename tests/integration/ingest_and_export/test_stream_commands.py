@@ -271,14 +271,14 @@ def test_following_a_second_writer(run, stream_name, client, command):
     assert reader.stdout.readline() == b"new\n"
     limited = command("read", stream_name, "--follow", "--limit", 1, "--start", "@kept", "--json")
     reader.send_signal(signal.SIGTERM)
-    assert (reader.wait(60), reader.stderr.read()) == (143, b"")
+    assert (reader.wait(120), reader.stderr.read()) == (143, b"")
     kept = StreamCut.from_text(Path("kept").read_text().strip())
     assert kept in (client.tail(stream_name), StreamCut(stream_name, {0: 3 + 8})), (
         "what was being written may come again"
     )
     run("write", stream_name, input="last\n")
     assert json.loads(limited.stdout.readline())["stream"] == stream_name.stream
-    assert limited.wait(60) == 0
+    assert limited.wait(120) == 0
     run("stream", "seal", stream_name, "--yes")
     assert run("read", stream_name, "--follow", "--start", "earliest").stdout == "old\nnew\nlast\n"
 
@@ -294,11 +294,11 @@ def test_signals_and_a_closed_pipe(stream_name, client, command):
             seen += 0 if batch is None else len(batch.events)
     writer.send_signal(signal.SIGINT)
     said = f"2 events (6 bytes) are in {stream_name}\n4 bytes at the end of an input were not a whole line\n"
-    assert (writer.wait(60), writer.stderr.read().decode()) == (130, said)
+    assert (writer.wait(120), writer.stderr.read().decode()) == (130, said)
     held = command("write", stream_name, "--transaction", bufsize=0)
     held.stdin.write(b"three\n")
     held.send_signal(signal.SIGTERM)
-    assert held.wait(60) == 143 or held.returncode == -signal.SIGTERM
+    assert held.wait(120) == 143 or held.returncode == -signal.SIGTERM
     assert list(client.read(stream_name)) == [b"one", b"two"]
     with client.writer(stream_name) as more:
         for _ in range(64):
@@ -306,4 +306,4 @@ def test_signals_and_a_closed_pipe(stream_name, client, command):
     closed = command("read", stream_name)
     assert closed.stdout.readline() == b"one\n"
     closed.stdout.close()
-    assert (closed.wait(60), closed.stderr.read()) == (141, b"")
+    assert (closed.wait(120), closed.stderr.read()) == (141, b"")

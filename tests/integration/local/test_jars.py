@@ -112,7 +112,7 @@ class Served:
             return None
         if name.startswith("second"):
             self.asked.set()
-            assert self.go_on.wait(60)
+            assert self.go_on.wait(120)
         self.write(request, name, data[half:])
         request.close_connection |= self.close_idle
         return None
@@ -231,14 +231,14 @@ def test_nothing_is_left_in_the_home_folder(repository, start_python, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     process = start_python(FETCH, repository.lines, HOME=str(home))
-    assert process.wait(60) == 0
+    assert process.wait(120) == 0
     assert list(home.iterdir()) == []
 
 
 def test_neither_java_nor_pyspark_is_needed(repository, start_python, tmp_path):
     program = "import sys; sys.modules['pyspark'] = None\nimport pravega_connector.operations.cli.local" + FETCH
     process = start_python(program, repository.lines, JAVA_HOME=str(tmp_path), PATH=str(tmp_path))
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert output.strip().endswith(repository.jar_set.key)
 
@@ -246,11 +246,11 @@ def test_neither_java_nor_pyspark_is_needed(repository, start_python, tmp_path):
 def test_two_processes_at_once(repository, start_python):
     repository.go_on.clear()
     first = start_python(FETCH, repository.lines)
-    assert repository.asked.wait(60)
+    assert repository.asked.wait(120)
     second = start_python(FETCH, repository.lines)
     assert "Another process is fetching" in second.stderr.readline()
     repository.go_on.set()
-    folders = {first.communicate(timeout=60)[0], second.communicate(timeout=60)[0]}
+    folders = {first.communicate(timeout=120)[0], second.communicate(timeout=120)[0]}
     assert len(folders) == 1
     assert set(repository.downloads.values()) == {1}
 
@@ -347,13 +347,13 @@ def test_an_interrupted_fetch_ends_at_once(stalled):
     process, _ = stalled
     process.send_signal(signal.SIGINT)
     # Long before the 30 s that it would wait for the server.
-    assert process.wait(60) == -signal.SIGINT
+    assert process.wait(120) == -signal.SIGINT
 
 
 def test_a_process_killed_in_the_middle(repository, stalled, tmp_path):
     process, part = stalled
     process.kill()
-    process.wait(60)
+    process.wait(120)
     repository.go_on.set()
     assert not (tmp_path / "cache" / "jars" / repository.jar_set.key).exists()
     have = part.stat().st_size
@@ -374,7 +374,7 @@ def test_killed_at_any_time(repository, start_python, tmp_path):
         if repository.asked.wait(0.1 if killed else 60):
             time.sleep(delay)  # the fault: any moment will do
         process.kill()
-        killed += process.wait(60) == -signal.SIGKILL
+        killed += process.wait(120) == -signal.SIGKILL
         if folder.exists():
             assert_complete(folder, repository)
     assert killed == 5

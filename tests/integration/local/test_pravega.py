@@ -96,7 +96,7 @@ def test_the_server_ends_when_its_parent_is_killed(start_python, is_gone, eventu
     pid, log = parent.stdout.readline().split()
     assert not is_gone(int(pid))
     parent.send_signal(signal.SIGKILL)
-    parent.wait(30)
+    parent.wait(120)
     eventually(lambda: is_gone(int(pid)))
     eventually(lambda: not os.path.exists(os.path.dirname(log)))
 

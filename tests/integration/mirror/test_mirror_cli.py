@@ -100,7 +100,7 @@ def test_sigterm_ends_it_in_order(arguments, invoke, write, copied, eventually):
             write(1)
             eventually(lambda: copied() == each(2))
             process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 143
+            assert process.wait(120) == 143
         finally:
             process.kill()
     assert json.loads(invoke("--json").stdout)["recovered"] == 0

@@ -89,7 +89,7 @@ def paused(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, t
         flush(self, transaction)
         if not reached.is_set():
             reached.set()
-            assert resumed.wait(60)
+            assert resumed.wait(120)
 
     monkeypatch.setattr(Copier, "_flush", pausing)
     yield reached, resumed
@@ -102,7 +102,7 @@ def test_a_run_that_was_taken_over_copies_nothing_twice(run, write, copied, paus
     slow = threading.Thread(target=lambda: summaries.append(run(transaction_bytes=200)))
     slow.start()
     reached, resumed = paused
-    assert reached.wait(60)
+    assert reached.wait(120)
     assert run(takeover_after=0.1).counts.recovered == 1
     resumed.set()
     slow.join()

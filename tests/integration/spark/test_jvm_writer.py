@@ -224,7 +224,7 @@ def test_a_killed_task_leaves_no_rows_and_no_transaction(
         finally:  # py4j can give a thread a new thread of the JVM, without its job group
             context.cancelAllJobs()
         with pytest.raises(Exception, match="cancelled"):
-            done.result(60)
+            done.result(120)
     eventually(lambda: not pravega.faults.open_transactions)
     save(frame_of(jvm_session, rows, 1), 1)
     in_order(client, target, rows)

@@ -464,7 +464,7 @@ def asyncio_kinds(
             return asyncio.run(coroutine)
         if not loop.is_running():
             threading.Thread(target=loop.run_forever, daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(30)
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(120)
 
     async def made_client() -> AsyncPravegaClient:
         client = AsyncPravegaClient(config)

@@ -233,7 +233,7 @@ def begin_iteration(pravega: InProcessPravega, table: Table[str]) -> Generator[T
     assert [next(entries).value for _ in range(5)] == NUMBERS[:5]
     assert pravega.store.unused_rules == 2  # a caller that stops in the first page needs no other
     assert [next(entries).value for _ in range(10)] == NUMBERS[5:15]
-    assert arrived.wait(30)
+    assert arrived.wait(120)
     return entries
 
 

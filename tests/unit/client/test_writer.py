@@ -53,7 +53,7 @@ def test_a_row_goes_out_soon_without_flush(client, stream, store):
     store.on(Append, serve)
     with client.writer(stream.name) as writer:
         writer.write(b"lonely")
-        assert arrived.wait(60)
+        assert arrived.wait(120)
         assert events_of(stream) == [b"lonely"]
 
 
@@ -211,7 +211,7 @@ def hold(store: FakeSegmentStore) -> threading.Event:
     go = threading.Event()
 
     def wait(session, request):
-        assert go.wait(30)
+        assert go.wait(120)
         store.serve(session, request)
 
     store.on(Append, wait)
@@ -308,7 +308,7 @@ def test_abandoning_a_writer_frees_a_thread_that_waits_for_room(client, stream, 
     writer.write_column(pa.array([b"a"]))
     writer.flush()
     writer.write_column(pa.array([b"stuck"]))
-    assert stuck.wait(60)
+    assert stuck.wait(120)
     waiting = threading.Thread(target=write)
     waiting.start()
     writer.abandon()

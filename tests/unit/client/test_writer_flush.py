@@ -33,7 +33,7 @@ def held(store) -> Callable[[], None]:
     gate = threading.Semaphore(0)
 
     def wait(session, request):
-        assert gate.acquire(timeout=30)
+        assert gate.acquire(timeout=120)
         store.serve(session, request)
 
     store.on(Append, wait, times=2)
@@ -66,7 +66,7 @@ def test_flush_waits_for_its_events_in_the_segments_that_follow_a_scaling(store)
         session.drop()
 
     def wait(session, request):
-        assert serve_next.acquire(timeout=30)
+        assert serve_next.acquire(timeout=120)
         store.serve(session, request)
 
     store.on(Append, scale_and_drop, times=2)

@@ -433,7 +433,7 @@ def test_abandoning_a_writer_that_cannot_write_returns(client, stream, store):
     store.on(Append, lambda session, request: started.set(), times=100)
     writer = client.writer(stream.name)
     writer.write(b"a")
-    assert started.wait(60)
+    assert started.wait(120)
     began = Stopwatch()
     writer.abandon()
     assert began.within(3)

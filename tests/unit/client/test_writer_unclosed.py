@@ -31,7 +31,7 @@ def go(store):
     go = threading.Event()
 
     def wait(session, request):
-        assert go.wait(30)
+        assert go.wait(120)
         store.serve(session, request)
 
     store.on(Append, wait, times=100)
@@ -205,7 +205,7 @@ def frozen():
 @pytest.mark.parametrize("shown", [True, False])
 def test_events_that_a_process_takes_with_it_are_reported(frozen, start_python, body, shown):
     process = start_python(PROGRAM.format(body), frozen, PYTHONWARNINGS="default" if shown else "ignore")
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "the process ends before 3 events of EventWriter(scope/stream) are durable: close the writer first" in errors
     assert (AT_EXIT in errors) is shown
@@ -223,5 +223,5 @@ def test_events_that_a_process_takes_with_it_are_reported(frozen, start_python, 
 )
 def test_a_process_that_loses_nothing_of_its_own_ends_without_a_word(frozen, start_python, body):
     process = start_python(PROGRAM.format(body), frozen, PYTHONWARNINGS="ignore")
-    output = process.communicate(timeout=60)
+    output = process.communicate(timeout=120)
     assert output == ("", "")

@@ -163,7 +163,7 @@ def test_all_end_when_their_starter_is_killed(start_python, folder, is_gone, eve
     pids = [int(word) for word in starter.stdout.readline().split()]
     assert not any(map(is_gone, pids))
     starter.kill()
-    starter.wait(30)
+    starter.wait(120)
     eventually(lambda: all(map(is_gone, pids)))
     eventually(lambda: not folder.exists())
 

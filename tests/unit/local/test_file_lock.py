@@ -43,7 +43,7 @@ def test_another_thread_waits(tmp_path):
     with file_lock(path):
         thread = threading.Thread(target=work)
         thread.start()
-        assert waiting.wait(30)
+        assert waiting.wait(120)
         order.append("first")
     thread.join()
     assert order == ["first", "second"]

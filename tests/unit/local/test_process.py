@@ -72,7 +72,7 @@ def test_a_command_that_ends_by_itself(folder, status, code):
     (folder / "stored").mkdir()
     process = SupervisedProcess(["sh", "-c", f"echo bye; {status}"], output=subprocess.PIPE, folder=folder)
     assert process.output.read() == b"bye\n"
-    assert process.wait(30) == code
+    assert process.wait(120) == code
     process.close()
     assert {path.name for path in folder.iterdir()} == {"pid"}
 
@@ -83,14 +83,14 @@ def test_the_command_ends_when_its_starter_is_killed(start_python, folder, pid_i
     pid = pid_in()
     assert not is_gone(pid)
     starter.send_signal(number)
-    starter.wait(30)
+    starter.wait(120)
     eventually(lambda: is_gone(pid))
     eventually(lambda: not folder.exists())
 
 
 def test_the_command_ends_when_its_starter_forgets_it(start_python, folder, pid_in, is_gone, eventually):
     starter = start_python(STARTER, folder, "return")
-    assert starter.wait(30) == 0
+    assert starter.wait(120) == 0
     eventually(lambda: not folder.exists())
 
 
@@ -101,7 +101,7 @@ def test_a_forked_child_neither_ends_the_command_nor_keeps_it(start_python, fold
     assert not is_gone(pid)
     # The child still has the pipe to the supervisor open.
     starter.kill()
-    starter.wait(30)
+    starter.wait(120)
     try:
         eventually(lambda: is_gone(pid))
         assert not is_gone(child)
@@ -121,7 +121,7 @@ def test_a_starter_that_ends_at_once_has_detached_its_command(start_python, fold
     """Its last byte counts although the supervisor, stopped here, runs only when the starter has ended."""
     starter = start_python(STARTER, folder, "stop", "detach", "return")
     supervisor = int(starter.stdout.readline())
-    assert starter.wait(30) == 0
+    assert starter.wait(120) == 0
     os.kill(supervisor, signal.SIGCONT)
     pid = pid_in()
     with pytest.raises(AssertionError):
@@ -136,7 +136,7 @@ def test_a_detached_command_outlives_its_starter_until_a_signal_comes(
     starter = start_python(STARTER, folder, "detach", "return")
     supervisor = int(starter.stdout.readline())
     pid = pid_in()
-    assert starter.wait(30) == 0
+    assert starter.wait(120) == 0
     # The supervisor looks for its starter every second; it must not mind.
     with pytest.raises(AssertionError):
         eventually(lambda: is_gone(pid))

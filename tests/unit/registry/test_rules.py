@@ -588,7 +588,7 @@ def test_jsonata_in_several_threads() -> None:
         def get(self, name: str, default: Any = None) -> Any:  # type: ignore[override]
             if name == "id":
                 with ThreadPoolExecutor(1) as other:
-                    assert other.submit(run, {"id": 2, "name": "other"}).result(60) == [2, "other"]
+                    assert other.submit(run, {"id": 2, "name": "other"}).result(120) == [2, "other"]
             return super().get(name, default)
 
     assert run(Meddled(id=1, name="own")) == [1, "own"]

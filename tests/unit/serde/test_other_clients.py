@@ -74,7 +74,7 @@ def test_kombu_registers_both_directions():
             connection.SimpleQueue("orders", serializer="orders", accept=["application/x-order"]) as queue,
         ):
             queue.put({"id": 7})
-            message = queue.get(timeout=10)
+            message = queue.get(timeout=120)
             assert (bytes(message.body), message.payload) == (ORDERS.serialize({"id": 7}), {"id": 7})
             message.ack()
     finally:

@@ -89,7 +89,7 @@ def test_idle_it_waits_half_a_second_before_each_look(reader, monkeypatch):
 
     def wait(self, ends, timeout):
         waits.append((timeout, len(looked)))
-        assert go.acquire(timeout=60)
+        assert go.acquire(timeout=120)
         return False
 
     monkeypatch.setattr("pravega_connector.reader.tail_notifications.Arrivals.wait", wait)

@@ -153,7 +153,7 @@ def test_the_process_answers_lines_and_ends_with_its_input(request_of: Any) -> N
         process.stdin.flush()
         answers = {answer["id"]: answer for answer in (json.loads(process.stdout.readline()) for _ in requests)}
         process.stdin.close()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=120) == 0
     assert answers[1]["ok"]["port"] > 0
     assert answers[2]["error"].startswith("pravega_connector.errors.ProtocolError: [PRAVEGA-")
 

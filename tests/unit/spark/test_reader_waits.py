@@ -127,7 +127,7 @@ def test_it_waits_where_nothing_new_would_be_wrong_or_late(reader, plan, client,
     answer = in_background(reader, start)
     assert not wait([answer], 1.0).done
     plan.flows.set()
-    assert answer.result(60) == at(10).to_json()
+    assert answer.result(120) == at(10).to_json()
 
 
 def test_an_outage_that_lasts_too_long_ends_the_query(reader, plan, client) -> None:

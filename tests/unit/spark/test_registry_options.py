@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
-from pravega_connector.rows.columns import schema_ids_of, with_schema_ids
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.spark.reading import schema_ids_of, with_schema_ids
 from pravega_serde import SerdeError
 
 PLACE = {"path": "shop/orders", "registry": "http://localhost:9092"}

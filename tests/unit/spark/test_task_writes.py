@@ -206,7 +206,7 @@ def test_a_task_that_ends_while_its_process_starts_leaves_no_transaction(
         assert json.loads(process.stdout.readline())["id"] == 1
         eventually(lambda: not pravega.faults.open_transactions)
         process.stdin.close()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=120) == 0
 
 
 def test_a_null_event_has_the_error_of_the_sink(attempt: Callable[[], Request], client: PravegaClient) -> None:

@@ -79,7 +79,7 @@ def test_a_task_without_rows_does_not_wait_for_the_end_of_its_transaction(writer
     abort = ControllerClient.abort_transaction
 
     def slow(*args: Any, **kwargs: Any) -> Any:
-        assert go_on.wait(60)
+        assert go_on.wait(120)
         ended.set()
         return abort(*args, **kwargs)
 
@@ -93,7 +93,7 @@ def test_a_task_without_rows_does_not_wait_for_the_end_of_its_transaction(writer
     assert message.parts == ()
     assert not ended.is_set()
     go_on.set()
-    assert ended.wait(60)
+    assert ended.wait(120)
 
 
 def test_of_a_task_that_fails_before_its_first_row_is_dropped(writer, asked, eventually):

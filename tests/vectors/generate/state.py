@@ -40,11 +40,11 @@ from pravega_connector.exactly_once.batch_commit import (
 from pravega_connector.local import LocalPravega, pravega_jars, registry_jars
 from pravega_connector.operations.export import export_stream
 from pravega_connector.operations.ingest import FileOptions, FileSource, Sizes, ingest
-from pravega_connector.rows.columns import with_schema_ids
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.single_segment.conditional_append import NumberedAppender
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.reading import with_schema_ids
 from tests.integration.exactly_once.conftest import Target
 from tests.support.micro_batches import MicroBatches
 from tests.support.state_samples import Script, dump, write_lines

@@ -54,12 +54,12 @@ class TestLifeCycle:
         client.health.answered()
         with ThreadPoolExecutor(1) as pool:
             commit = pool.submit(client.commit_transaction, STREAM, uuid.uuid4())
-            assert arrived.wait(60)
+            assert arrived.wait(120)
             client.close()
             with pytest.raises(
                 OutcomeUnknownError, match=r"this client is closed.*query its status, or commit it again"
             ):
-                commit.result(60)
+                commit.result(120)
             released.set()
 
     def test_closing_ends_a_call_of_another_thread(self, fake: FakeController, client: ControllerClient) -> None:
@@ -81,7 +81,7 @@ class TestLifeCycle:
         fake.on("checkScopeExists", slow)
         thread = threading.Thread(target=call)
         thread.start()
-        assert arrived.wait(60)
+        assert arrived.wait(120)
         client.close()
         thread.join(10)
         released.set()

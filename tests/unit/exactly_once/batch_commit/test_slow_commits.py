@@ -66,7 +66,7 @@ def test_a_batch_is_not_torn_by_a_pilot_that_takes_longer_than_a_lease(sink: Sin
         assert sink.status(pilot) is TransactionStatus.COMMITTING
         assert sink.status(other) is TransactionStatus.OPEN
         assert sink.server.faults.show_commit(pilot.transaction.id)
-        assert outcome.result(60) is Outcome.COMMITTED
+        assert outcome.result(120) is Outcome.COMMITTED
     assert sorted(sink.client.read(sink.stream)) == [b"a", b"b"]
 
 
@@ -88,7 +88,7 @@ def test_the_own_transactions_outlive_a_last_batch_that_takes_longer_than_a_leas
         threading.Event().wait(2 * LEASE)
         assert sink.status(second) is TransactionStatus.OPEN
         assert sink.server.faults.show_commit(first.transaction.id)
-        assert outcome.result(60) is Outcome.COMMITTED
+        assert outcome.result(120) is Outcome.COMMITTED
     assert list(sink.client.read(sink.stream)) == [b"a", b"b", b"c"]
 
 
