@@ -31,7 +31,7 @@ def with_processes(parts: Sequence[EventColumns]) -> list[pa.Table]:
 
 
 def with_ray(parts: Sequence[EventColumns]) -> list[pa.Table]:
-    import ray  # noqa: PLC0415 - one engine is enough
+    import ray
 
     with_retries = ray.remote(count)  # Ray pickles the parts, and repeats a task whose machine fails
     found: list[pa.Table] = ray.get([with_retries.remote(part) for part in parts])
@@ -39,9 +39,9 @@ def with_ray(parts: Sequence[EventColumns]) -> list[pa.Table]:
 
 
 def with_daft(parts: Sequence[EventColumns]) -> list[pa.Table]:
-    import daft  # noqa: PLC0415
-    from daft.io.source import DataSource, DataSourceTask  # noqa: PLC0415
-    from daft.recordbatch import RecordBatch  # noqa: PLC0415
+    import daft
+    from daft.io.source import DataSource, DataSourceTask
+    from daft.recordbatch import RecordBatch
 
     schema = daft.Schema.from_pyarrow_schema(parts[0].schema)
 

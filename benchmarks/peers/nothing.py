@@ -67,7 +67,7 @@ class NothingDataSource(DataSource):  # type: ignore[misc]
         """Return the reader of a batch query."""
         return _BatchReader(self.options)
 
-    def streamReader(self, schema: StructType) -> _StreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> _StreamReader:
         """Return the reader of a streaming query."""
         return _StreamReader(self.options)
 
@@ -75,7 +75,7 @@ class NothingDataSource(DataSource):  # type: ignore[misc]
         """Return the writer of a batch query."""
         return _BatchWriter(int(self.options["rows"]))
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:
         """Return the writer of a streaming query."""
         return _StreamWriter(int(self.options["rows"]))
 
@@ -116,13 +116,13 @@ class _BatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
 class _StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     _end: int | None = None
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, Any]:
         return {FED: 0}
 
-    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         return {FED: self._fed() if self._end is None else self._end}
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         self._end = self._fed()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -153,12 +153,12 @@ class _Writer:
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return _Taken(sum(batch.num_rows for batch in iterator))
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int = 0) -> None:  # noqa: N803
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int = 0) -> None:
         taken = sum(message.rows for message in messages if isinstance(message, _Taken))
         if taken != self.rows:
             raise ValueError(f"the sink got {taken} rows of {self.rows}")
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int = 0) -> None:  # noqa: N803
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int = 0) -> None:
         """Do nothing."""
 
 

@@ -12,9 +12,9 @@ def main(count: int) -> None:
     assert sys.modules.keys().isdisjoint(_EXTRAS), "they were imported before they could be hidden"
     for package in _EXTRAS:
         sys.modules[package] = None  # type: ignore[assignment]  # importing it fails
-    from benchmarks.peers._serve import serve  # noqa: PLC0415
-    from benchmarks.serde._run import all_subjects  # noqa: PLC0415
-    from benchmarks.serde._subject import Subject, Work, ours, timed  # noqa: PLC0415
+    from benchmarks.peers._serve import serve
+    from benchmarks.serde._run import all_subjects
+    from benchmarks.serde._subject import Subject, Work, ours, timed
 
     subjects: dict[str, Subject] = {subject.name: subject for subject in all_subjects(count)}
     ways: dict[str, dict[str, Work]] = {}

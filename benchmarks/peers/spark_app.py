@@ -63,7 +63,7 @@ class Application:
         if jars is not None:
             builder = builder.config("spark.jars", jars)
         if connector == "nothing":
-            from benchmarks.peers.nothing import NothingDataSource  # noqa: PLC0415  # some sides' PySpark lacks what it imports
+            from benchmarks.peers.nothing import NothingDataSource  # some sides' PySpark lacks what it imports
 
             # As configure sets them.
             builder = builder.config("spark.python.unix.domain.socket.enabled", "true")
@@ -71,7 +71,7 @@ class Application:
             self.spark = builder.getOrCreate()
             self.spark.dataSource.register(NothingDataSource)
         elif configure:
-            from pyspark_pravega.session import configure as configured  # noqa: PLC0415  # as above
+            from pyspark_pravega.session import configure as configured  # as above
 
             self.spark = configured(builder)
         else:
@@ -146,7 +146,7 @@ class Application:
         self, options: dict[str, str], decode: dict[str, Any] | None = None, columns: str | None = None
     ) -> DataFrame:
         if self._connector == "functions":
-            from pyspark_pravega import read  # noqa: PLC0415  # some sides' Python lacks it
+            from pyspark_pravega import read  # some sides' Python lacks it
 
             return read(self.spark, **_with_path(options))
         reader = self.spark.read.format(self._connector).options(**options)
@@ -187,7 +187,7 @@ class Application:
         """
         frame = _with_targets(self.spark.read.parquet(parquet), targets)
         if self._connector == "functions":
-            from pyspark_pravega import write  # noqa: PLC0415  # some sides' Python lacks it
+            from pyspark_pravega import write  # some sides' Python lacks it
 
             start = time.perf_counter()
             write(frame, **_with_path(options))
@@ -250,7 +250,7 @@ class Application:
 
     def start_rows(self, options: dict[str, str], trigger: dict[str, str], file: str) -> dict[str, Any]:
         """Start a query to a sink that writes each event and its time of arrival, in nanoseconds, to a file at once."""
-        from tests.integration.spark._real_time import load_sink  # noqa: PLC0415  # some sides' PySpark lacks what it imports
+        from tests.integration.spark._real_time import load_sink  # some sides' PySpark lacks what it imports
 
         self._checkpoint = tempfile.TemporaryDirectory(prefix="benchmark-")
         if self._jars is None:
@@ -299,7 +299,7 @@ def _with_targets(frame: DataFrame, targets: Sequence[str]) -> DataFrame:
 
 
 def _type_of(schema: str) -> DataType:
-    from pyspark.sql.types import _parse_datatype_string  # noqa: PLC0415  # needs the session
+    from pyspark.sql.types import _parse_datatype_string  # needs the session
 
     return _parse_datatype_string(schema)
 

@@ -119,7 +119,7 @@ def _mapped(row: dict[str, Any]) -> dict[str, Any]:
 
 def _add_pyruhvro(libraries: dict[str, dict[str, Work]], schema: Any, events: list[bytes]) -> None:
     try:
-        import pyruhvro  # noqa: PLC0415
+        import pyruhvro
     except ImportError:
         return
     text = json.dumps(schema)

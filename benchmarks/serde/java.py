@@ -35,7 +35,7 @@ _READING: Final = dict(  # noqa: C408 -- names without quotes
 
 
 def _by_javaobj(events: list[bytes]) -> Work:
-    import javaobj.v1 as javaobj  # noqa: PLC0415
+    import javaobj.v1 as javaobj
 
     return lambda: [javaobj.loads(event) for event in events]
 

@@ -119,7 +119,7 @@ def _add_orjson(
     arrow: list[pa.Array],
 ) -> None:
     try:
-        import orjson  # noqa: PLC0415
+        import orjson
     except ImportError:
         return
     read, write, kind = orjson.loads, orjson.dumps, arrow[0].type

@@ -111,7 +111,7 @@ def _subject(name: str, message: type[Message], values: list[dict[str, Any]], ja
 
 def _add_ptars(libraries: dict[str, dict[str, Work]], message: type[Message], events: list[bytes]) -> None:
     try:
-        import ptars  # noqa: PLC0415
+        import ptars
     except ImportError:
         return
     handler = ptars.HandlerPool([message.DESCRIPTOR.file]).get_for_message(message.DESCRIPTOR)

@@ -268,7 +268,7 @@ class _Reviser:
 
 def _later(made: list[Revise]) -> Revise:
     """Return the function of a class inside itself, which is complete when it is called."""
-    return lambda value: made[0](value)  # noqa: PLW0108 -- the list is empty until then
+    return lambda value: made[0](value)
 
 
 def _itself(value: Any) -> Any:

@@ -83,7 +83,7 @@ class _Shapes:
         made = self._known[key]
         if made:
             return made[0]
-        return Both(lambda value: made[0].out(value), lambda value: made[0].back(value))  # noqa: PLW0108 -- empty until then
+        return Both(lambda value: made[0].out(value), lambda value: made[0].back(value))
 
     def _fields(self, record: Record, fields: list[tuple[Field, Both, bool]], natural: tuple[type, ...]) -> Both:
         """Return the conversion of a record's fields: with all defaults, and if so marked, without None."""

@@ -323,7 +323,7 @@ def _list_reader(child: _Read) -> _Read:
         made: list[Any] = []
         try:
             for item in items:
-                made.append(child(item, budget))  # noqa: PERF401 - its length is the place of an error
+                made.append(child(item, budget))
         except SerializationError as error:
             raise _within(f"[{len(made)}]", error) from error
         return made

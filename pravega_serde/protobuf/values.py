@@ -45,7 +45,7 @@ class _Compiler:
     def message(self, plan: MessagePlan) -> Read:
         if plan.name not in self._done:
             # A message inside itself finds its reader when it is first read.
-            self._done[plan.name] = lambda value: self._done[plan.name](value)  # noqa: PLW0108 -- it is another one then
+            self._done[plan.name] = lambda value: self._done[plan.name](value)
             self._done[plan.name] = self._shape(plan)
         return self._done[plan.name]
 
@@ -116,7 +116,7 @@ def _read_list(name: str, item: Read) -> Read:
         values: list[Any] = []
         try:
             for value in getattr(message, name):
-                values.append(item(value))  # noqa: PERF401 -- the error handler needs the number of values
+                values.append(item(value))
         except MalformedError as error:
             raise error.within(f"[{len(values)}]") from error
         return values

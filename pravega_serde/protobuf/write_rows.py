@@ -63,7 +63,7 @@ class _Compiler:
     def message(self, plan: MessagePlan) -> Fill:
         if plan.name not in self._done:
             # A message inside itself finds its filler when it is first filled.
-            self._done[plan.name] = lambda *both: self._done[plan.name](*both)  # noqa: PLW0108 -- it is another one then
+            self._done[plan.name] = lambda *both: self._done[plan.name](*both)
             self._done[plan.name] = _or_copied(self._shape(plan))
         return self._done[plan.name]
 

@@ -48,7 +48,7 @@ class ObjectPayloads(Protocol):
 Adapt = Callable[[str, Serializer[Any]], ObjectPayloads | None]
 
 
-def natural(schema: SchemaInfo, payloads: Serializer[Any]) -> Callable[[bytes], Any]:  # noqa: ARG001
+def natural(_: SchemaInfo, payloads: Serializer[Any]) -> Callable[[bytes], Any]:
     """Read payloads as their format does."""
     return payloads.deserialize
 

@@ -105,7 +105,7 @@ class Follower:
         try:
             with PravegaClient(self._config, timeout=90.0) as client:
                 self._follow(client)
-        except BaseException as error:  # noqa: BLE001 - raised by seen()
+        except BaseException as error:
             self.error = error
 
     def _follow(self, client: PravegaClient) -> None:

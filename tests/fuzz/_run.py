@@ -170,7 +170,7 @@ def _one(target: Target, event: bytes, totals: Totals, *, label: str) -> None:
                 read()
         except DeserializationError:
             pass
-        except (Exception, HangError) as error:  # noqa: BLE001 -- that none of them comes is what is looked at
+        except (Exception, HangError) as error:
             totals.found(Finding(target.name, f"{label} {way}: {type(error).__name__}", event, str(error)))
         seconds, mebibytes = totals.time(meter), totals.peak(meter)
         if seconds > totals.longest:
@@ -191,7 +191,7 @@ def _rows(
         except DeserializationError as error:
             if refused is not None:
                 refused[row] = error.reason
-        except Exception as error:  # noqa: BLE001 -- see above
+        except Exception as error:
             totals.found(Finding(target.name, f"as a row: {type(error).__name__}", event, str(error)))
         after = time.process_time()
         totals.seconds = max(totals.seconds, after - before)
@@ -214,7 +214,7 @@ def _columns(
         fast, wrong = _read(target, column)
         plain, plainly_wrong = _plainly(target, column)
         fast.validate(full=True)
-    except Exception as error:  # noqa: BLE001 -- see above
+    except Exception as error:
         culprit = _culprit(target, events, error)
         totals.found(Finding(target.name, f"as a column: {type(error).__name__}", culprit, str(error)))
         return
@@ -297,6 +297,6 @@ def _culprit(target: Target, events: Sequence[bytes], error: Exception) -> bytes
             _read(target, pa.array([event], pa.binary()))[0].validate(full=True)
         except type(error):
             return event
-        except Exception:  # noqa: BLE001 -- another one's
+        except Exception:
             continue
     return b"".join(events)

@@ -163,7 +163,7 @@ def test_what_java_wrote_is_read_by_column(java, uri, group):
     for i, row in enumerate(rows[2:-1]):
         expected = evolved(i) if group == "avro-versions" else value(i)
         if "-multi" in group or group.startswith("with-schema"):
-            (row,) = ({key: found} for key, found in row.items() if found is not None)  # noqa: PLW2901
+            (row,) = ({key: found} for key, found in row.items() if found is not None)
             expected = {member_names(expected): expected}
         assert same(row, expected), f"{i}: {row}"
 
@@ -291,7 +291,7 @@ def test_json_text_is_that_of_java(java, java_json, uri, group):
         found = json.loads(reader.deserialize(event))
         if "units" in found:
             # Java's JSON of Protobuf has 64 bits as text, and omits defaults.
-            shown = {"currency_code": "", "units": "0", "nanos": 0} | shown  # noqa: PLW2901
+            shown = {"currency_code": "", "units": "0", "nanos": 0} | shown
             shown["units"] = int(shown["units"])
         assert found == shown
 
@@ -416,7 +416,7 @@ def test_java_reads_what_was_written_with_a_derived_schema(java_json, derived, u
         if wanted == "protobuf":
             # The JSON of Protobuf has 64 bits as text, and nothing for what is not there.
             shown |= {key: int(shown[key]) for key in ("id", "moment") if key in shown}
-            shown = {"text": None, "id": 0, "day": 0, "flag": False, "ratio": 0.0} | shown  # noqa: PLW2901
+            shown = {"text": None, "id": 0, "day": 0, "flag": False, "ratio": 0.0} | shown
             shown["inner"] = {"x": 0, "y": None} | shown["inner"]
             shown["counts"] = {key: int(value) for key, value in shown["counts"].items()}
         assert shown == expected

@@ -169,7 +169,7 @@ def test_java_reads_what_spark_derived(
         if made == "protobuf":
             # Its JSON leaves out what is not there, and zeros of columns without nulls; it has 64 bits as text.
             zeros = {"note": None, "id": 0, "count": 0, "temp": 0.0, "ok": False}
-            value = zeros | value | {"id": int(value.get("id", 0))}  # noqa: PLW2901
+            value = zeros | value | {"id": int(value.get("id", 0))}
         assert value == {
             "id": i, "count": i, "name": f"sensor-{i} é😀", "temp": i / 7, "ok": i % 2 == 0,
             "note": None if i % 5 == 0 else f"n{i}", "tags": ["a", f"b{i}"],

@@ -103,7 +103,7 @@ def _outcome(make: Callable[[InProcessPravega], Case], kit: InProcessPravega, tr
         return f"it hangs:\n{error}"
     except AssertionError as error:
         return f"{error}" if str(error) else traceback.format_exc(limit=-3)
-    except BaseException as error:  # noqa: BLE001 - any of them is a failure
+    except BaseException as error:
         return f"{type(error).__name__}: {error}\n" + "".join(traceback.format_tb(error.__traceback__)[-6:])
     return None
 

@@ -117,7 +117,7 @@ def in_time(work: Callable[[], None], seconds: float) -> None:
     def run() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - raised below
+        except BaseException as error:
             errors.append(error)
 
     thread = threading.Thread(target=run, name="caller", daemon=True)

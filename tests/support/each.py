@@ -23,7 +23,7 @@ def each_case(cases: Iterable[tuple[str, Any]], check: Callable[[Any], object]) 
         try:
             check(case)
         # pytest.raises fails with the second one.
-        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 -- it is reported below
+        except (Exception, pytest.fail.Exception) as error:
             failed.append(f"{name}: {type(error).__name__}: {str(error)[:500]}")
     assert count, "there are no cases"
     more = [f"... and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else []

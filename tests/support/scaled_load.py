@@ -57,7 +57,7 @@ class Load:
     def _guarded(self, act: Callable[..., None], *arguments: object) -> None:
         try:
             act(*arguments)
-        except BaseException as error:  # noqa: BLE001 - raised where the load is awaited
+        except BaseException as error:
             self.error = error
 
     def _write(self, go_on: Callable[[], bool]) -> None:

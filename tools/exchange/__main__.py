@@ -117,7 +117,7 @@ class Exchange:
                         writer.write(stream, form, 10_000, 10_000 + _EVENTS, "aborted")
                     noted = last - 1 if mode == "watermarks" else None
                     writer.write(stream, form, first, last, way, noted)
-                except Exception as error:  # noqa: BLE001 - whatever it is, the cell has failed
+                except Exception as error:
                     traceback.print_exc()
                     failed[form] = f"write: {error}".splitlines()[0][:300]
             if mode == "scaling" and part < 2:
@@ -149,7 +149,7 @@ class Exchange:
             if not writer.bounds_above:
                 seen.highs = []
             _check(seen, form, count, timed=mode == "watermarks")
-        except Exception as error:  # noqa: BLE001 - whatever it is, the cell has failed
+        except Exception as error:
             if not isinstance(error, AssertionError):
                 traceback.print_exc()
             text = str(error).splitlines() or [type(error).__name__]

@@ -45,7 +45,7 @@ def unloadable() -> dict[str, str]:
         for public in package.__all__:
             try:
                 getattr(package, public)
-            except Exception as error:  # noqa: BLE001 - which one is the result
+            except Exception as error:
                 found[f"{name}.{public}"] = str(error)
     return found
 

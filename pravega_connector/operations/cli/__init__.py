@@ -23,6 +23,6 @@ def main(args: Sequence[str] | None = None) -> None:
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
-        print(MissingExtraError("click", "cli", purpose="the command pravega-serde"), file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"{MissingExtraError('click', 'cli', purpose='the command pravega-serde')}\n")
         sys.exit(1)
     command_line.main(args=args, prog_name="pravega-serde")

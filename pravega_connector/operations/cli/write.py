@@ -299,7 +299,7 @@ def _by_row(serializer: Serializer[Any], parse: Callable[[bytes], Any]) -> Encod
         events: list[bytes] = []
         try:
             for line in lines:
-                events.append(serializer.serialize(parse(line)))  # noqa: PERF401 - the count is the row of the malformed line
+                events.append(serializer.serialize(parse(line)))
         except (SerializationError, DeserializationError) as error:
             raise SerializationError(error.reason, row=len(events), field_path=error.field_path) from error
         except UnicodeDecodeError:

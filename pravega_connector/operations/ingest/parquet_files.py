@@ -43,8 +43,8 @@ class ParquetFiles:
             size = sum(file.metadata.row_group(each).total_byte_size for each in range(groups))
             per_row = size / max(1, file.metadata.num_rows)
             own = _schema(file)
-            for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=range(group, groups), use_threads=False):
-                batch = batch if batch.schema.equals(own) else batch.cast(own)  # noqa: PLW2901
+            for read in file.iter_batches(ROWS_AT_ONCE, row_groups=range(group, groups), use_threads=False):
+                batch = read if read.schema.equals(own) else read.cast(own)
                 end = first + batch.num_rows
                 if end > offset:
                     rows = conform(_without_extensions(batch.slice(max(0, offset - first))), schema, path)

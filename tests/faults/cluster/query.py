@@ -57,7 +57,7 @@ class Watched:
                 self._last = progress["batchId"]
                 if progress["numInputRows"]:
                     self._notes.add(self._name, "done", batch=self._last, rows=progress["numInputRows"])
-        except Exception as error:  # noqa: BLE001 - the error that the user of the query sees
+        except Exception as error:
             self._notes.error(self._name, _message(error))
 
     def stop(self) -> None:

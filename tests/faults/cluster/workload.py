@@ -63,7 +63,7 @@ class Worker(threading.Thread):
                     self.notes.done(self.name)
             except (PravegaError, OSError) as error:
                 self.notes.error(self.name, error)
-            except Exception as error:  # noqa: BLE001 - a defect of the client is a result
+            except Exception as error:
                 self.notes.error(self.name, f"NOT AN ERROR OF THE CLIENT'S KIND {error!r}")
         self.end()
 

@@ -69,7 +69,7 @@ class History(threading.Thread):
                 while not self._end.wait(_LOOK_SECONDS):
                     self._read(kept.write)
                 self._read(kept.write)
-        except Exception as error:  # noqa: BLE001 - the trial raises it
+        except Exception as error:
             self.error = error
 
     def _read(self, keep: Callable[[str], object]) -> None:

@@ -37,7 +37,7 @@ def main(controller: str) -> None:
                     ):
                         _read(reader, commands, notes)
                     _note(notes, "left")
-                except Exception as error:  # noqa: BLE001 - every error is noted
+                except Exception as error:
                     _note(notes, "out", type(error).__name__)
                     traceback.print_exc()
 

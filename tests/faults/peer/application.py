@@ -48,7 +48,7 @@ def main(file: str) -> int:
     writer = writer.options(**server, stream=target, checkpointLocation=spec["checkpoint"], **spec["options"])
     try:
         writer.start().awaitTermination()
-    except Exception as error:  # noqa: BLE001 - it is in the log
+    except Exception as error:
         print(f"FAILED {str(error)[:300]!r}", flush=True)
         return 1
     return 0

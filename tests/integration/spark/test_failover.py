@@ -167,7 +167,7 @@ def in_thread(step: Callable[[], Any]) -> Future[Any]:
     def run() -> None:
         try:
             outcome.set_result(step())
-        except Exception as error:  # noqa: BLE001 - the test sees it
+        except Exception as error:
             outcome.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()

@@ -563,7 +563,7 @@ def outcome_of(call: Callable[[], object]) -> str:
         outcome = "ForkedError"
     except Hangs:
         outcome = "hangs"
-    except BaseException as error:  # noqa: BLE001 - the report has it
+    except BaseException as error:
         outcome = f"{type(error).__name__}: {error}"
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -613,7 +613,7 @@ def kept_in_use(kind: Kind, faults: list[str]) -> Iterator[threading.Event]:
             while not stop.is_set():
                 kind.keep()
                 used.set()
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             faults.append(f"{type(error).__name__}: {error}")
             used.set()
 
@@ -638,7 +638,7 @@ def main(name: str, uri: str, registry_uri: str) -> None:
             if not use.endswith("-"):
                 try:
                     call()
-                except BaseException as error:  # noqa: BLE001
+                except BaseException as error:
                     faults.append(f"{state}, {use}: {type(error).__name__}: {error}")
 
     in_parent("before")
@@ -659,7 +659,7 @@ def main(name: str, uri: str, registry_uri: str) -> None:
     in_parent("blocked")
     try:
         kind.check()
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:
         faults.append(f"check: {type(error).__name__}: {error}")
     with suppress(ConnectionError):
         kind.close()

@@ -65,7 +65,7 @@ class World:
         return self.log.state
 
     def member(self, name: str) -> GroupMember:
-        now = lambda: Now(self.seconds, 5_000)  # noqa: E731
+        now = lambda: Now(self.seconds, 5_000)
         made = GroupMember(self.client.stores, "scope", "group", name, clock=now, chance=lambda: self.chance)
         self.members.append(made)
         return made

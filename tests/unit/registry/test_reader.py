@@ -145,7 +145,7 @@ def test_a_chosen_type_leaves_the_others_null(uri):
         True,
     ]
     with pytest.raises(SchemaError, match=r"no schema of the type 'n\.Nothing'"):
-        deserializer(uri, group="g", type="n.Nothing").arrow_type  # noqa: B018
+        deserializer(uri, group="g", type="n.Nothing").arrow_type
 
 
 def test_a_type_without_a_column_is_not_lost_silently(uri):
@@ -544,7 +544,7 @@ def test_settings_that_cannot_be_meant(uri):
         deserializer(RegistryConfig(uri=uri, namespace="a"), group="g", namespace="b")
     assert deserializer(RegistryConfig(uri=uri), group="g", namespace="b")._config.registry.namespace == "b"
     with served({}) as empty, pytest.raises(SchemaError, match="has no schema yet"):
-        deserializer(empty.uri, group="g").arrow_type  # noqa: B018
+        deserializer(empty.uri, group="g").arrow_type
 
 
 # Protobuf by field number

@@ -74,7 +74,7 @@ def test_bad_rows_are_isolated_whatever_the_paths(events: list[bytes | None]) ->
     bad = [row for row, event in enumerate(events) if event in (b"x", b"")]
     column = pa.array(events, pa.binary())
     piecewise = bisecting(Fast(), refusals=(ValueError,))
-    nothing = lambda column: Attempt(pa.nulls(len(column), pa.int64()), np.arange(len(column)))  # noqa: E731
+    nothing = lambda column: Attempt(pa.nulls(len(column), pa.int64()), np.arange(len(column)))
     for fast in (None, piecewise, nothing):
         errors: list[DeserializationError] = []
         decoded = decode_rows(column, plain=PLAIN, fast=fast, on_error=errors.append)

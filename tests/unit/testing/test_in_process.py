@@ -31,13 +31,13 @@ def test_it_starts_again_empty_and_somewhere_else_at_the_same_time():
 def test_one_that_does_not_run_reports_it():
     server = InProcessPravega()
     with pytest.raises(LocalServerError, match=r"is not running; call start\(\)"):
-        server.uri  # noqa: B018
+        server.uri
     with server, pytest.raises(LocalServerError, match="is running already, at tcp://127"):
         server.start()
     server.close()
     registry = InProcessRegistry()
     with pytest.raises(LocalServerError, match=r"is not running; call start\(\)"):
-        registry.uri  # noqa: B018
+        registry.uri
     with registry, pytest.raises(LocalServerError, match="is running already, at http://127"):
         registry.start()
 
@@ -78,7 +78,7 @@ def test_names_that_it_does_not_have():
     with pytest.raises(
         AttributeError, match=r"pravega_connector\.testing has no Pravega: did you mean InProcessPravega"
     ):
-        door.Pravega  # noqa: B018
+        door.Pravega
 
 
 def test_a_client_of_another_server_that_had_the_port_before_is_refused():

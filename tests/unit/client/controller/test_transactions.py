@@ -265,7 +265,7 @@ def test_a_commit_that_does_not_become_visible_is_asked_for_again(fake, client, 
     """The server has decided it, and then lost the entry in its list of work."""
     monkeypatch.setattr(transactions, "_ASK_AGAIN", 0.5)
     fake.on("commitTransaction", SUCCESS)
-    visible = lambda request: state("COMMITTED" if fake.count("commitTransaction") > 1 else "COMMITTING")  # noqa: E731
+    visible = lambda request: state("COMMITTED" if fake.count("commitTransaction") > 1 else "COMMITTING")
     fake.on("checkTransactionState", visible)
     assert client.commit_transaction(STREAM, ID, wait=True, timeout=20) is Status.COMMITTED
     assert fake.count("commitTransaction") == 2
@@ -274,7 +274,7 @@ def test_a_commit_that_does_not_become_visible_is_asked_for_again(fake, client, 
 
 def test_a_commit_that_is_asked_for_again_counts_once(fake, client):
     """Found by the waiting call, and by calls that check its visibility."""
-    counted = lambda: dict(metrics.TRANSACTIONS.series()).get(("committed", str(STREAM)), 0)  # noqa: E731
+    counted = lambda: dict(metrics.TRANSACTIONS.series()).get(("committed", str(STREAM)), 0)
     before = counted()
     fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"))
     client.commit_transaction(STREAM, ID)
