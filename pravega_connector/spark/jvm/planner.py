@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import QUIET
-from pravega_connector.errors import ConfigError, UnsupportedModeError
+from pravega_connector.errors import ConfigError
 from pravega_connector.rows.columns import decoded_fields, row_builder
 from pravega_connector.rows.options import CommonOptions
 from pravega_connector.rows.options.source import SourceOptions
@@ -175,13 +175,7 @@ class Planner:
 
     def _real_time(self, request: Mapping[str, Any]) -> None:
         """Raise an error for a query that real-time mode does not have."""
-        reader = self._query(request)
-        if reader.serializer is not None:
-            raise UnsupportedModeError(
-                "real-time mode reads raw events only: leave out 'format' and decode column 'event' with from_pravega, "
-                "or use another trigger"
-            )
-        reader.prepare_for_real_time()
+        self._query(request).prepare_for_real_time()
 
     def _follow(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the tasks of a batch in real-time mode: all run at once, so at most as many as there are slots."""

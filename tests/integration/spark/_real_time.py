@@ -3,7 +3,7 @@
 import json
 import subprocess
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,10 +40,17 @@ class Run:
         self.file.touch()
         self.queries: list[StreamingQuery] = []
 
-    def start(self, trigger: dict[str, Any], session: SparkSession | None = None, **options: object) -> StreamingQuery:
+    def start(
+        self,
+        trigger: dict[str, Any],
+        session: SparkSession | None = None,
+        expressions: Sequence[str] = ("CAST(event AS STRING) event", "* EXCEPT (event)"),
+        **options: object,
+    ) -> StreamingQuery:
+        """Start the query. One of the ``expressions`` is ``event``."""
         frame = (session or self.session).readStream.format("pravega").options(**self.options)
         frame = frame.option("start_stream_cut", "earliest").options(**options).load(str(self.source))
-        writer = frame.selectExpr("CAST(event AS STRING) event", "* EXCEPT (event)").writeStream.outputMode("update")
+        writer = frame.selectExpr(*expressions).writeStream.outputMode("update")
         writer = writer.option("checkpointLocation", str(self.folder / "checkpoint")).trigger(**trigger)
         sink = self.session.sparkContext._jvm.pravegaserde.tests.RowsInFile(str(self.file))
         writer._jwrite = writer._jwrite.foreach(sink)

@@ -1,5 +1,6 @@
 """Spark's real-time mode with the JVM reader: events during a batch, changes of the trigger, scaling, and faults."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from pyspark.sql.streaming import StreamingQuery
 from pravega_connector.client import PravegaClient, shared
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
+from pravega_serde import AvroSerializer
 from tests.integration.spark._real_time import ENDLESS, SHORT, Run, load_sink
 
 AVAILABLE = {"availableNow": True}
@@ -229,6 +231,104 @@ def test_a_sealed_stream_has_no_batch_after_batch(run, client, source, write, ev
     assert min(took) >= 5000, "each batch lasts its time"
 
 
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "item", "type": ["null", "string"]},
+        {"name": "prices", "type": {"type": "array", "items": "double"}},
+    ],
+}
+FOLDED = (
+    "CAST(id AS STRING) event",
+    "item",
+    "prices",
+    "segment_id",
+    "offset",
+    "* EXCEPT (id, item, prices, segment_id, offset)",
+)
+
+
+@pytest.fixture
+def avro() -> dict[str, Any]:
+    return {"format": "avro", "avro_schema": json.dumps(ORDER), "columns": "segment_id,offset"}
+
+
+def orders(numbers: range) -> list[dict[str, Any]]:
+    return [
+        {"id": each, "item": None if each % 3 == 0 else f"tea {each} ✓", "prices": [each / 4] * (each % 4)}
+        for each in numbers
+    ]
+
+
+def shown(rows: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [
+        {"id": int(row["event"]), "item": row.get("item"), "prices": row["prices"]}
+        for _, row in rows
+        if row.get("event")
+    ]
+
+
+def test_decoded_events_arrive_while_the_batch_runs(run, client, source, avro, eventually):
+    query = run.start(ENDLESS, expressions=FOLDED, **avro)
+    serializer = AvroSerializer(ORDER)
+    expected: list[dict[str, Any]] = []
+    for first in (0, 100, 200):
+        with client.writer(source, serializer) as writer:
+            for order in orders(range(first, first + 100)):
+                writer.write(order, routing_key=str(order["id"]))
+                expected.append(order)
+        eventually(lambda: len(run.rows) == len(expected) or query.exception())
+        assert query.exception() is None
+    assert sorted(shown(run.rows), key=lambda each: each["id"]) == expected
+    events = [(row["segment_id"], row["offset"]) for _, row in run.rows]
+    assert len(set(events)) == len(events)
+    assert {batch for batch, _ in run.rows} == {0}
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED", "FAILFAST"])
+def test_a_malformed_event_among_others(run, client, source, avro, eventually, mode):
+    """Python decodes the event in doubt alone: those next to it arrive as always."""
+    serializer = AvroSerializer(ORDER)
+    first, second = orders(range(2))
+    events = [serializer.serialize(first), b"\xff", serializer.serialize(second)]
+    with client.writer(source) as writer:
+        for event in events:
+            writer.write(event, routing_key="one segment")
+    query = run.start(ENDLESS, expressions=FOLDED, mode=mode, **avro)
+    if mode == "FAILFAST":
+        with pytest.raises(PySparkException, match="PRAVEGA-DESERIALIZATION") as raised:
+            query.awaitTermination(STOP_SECONDS)
+        assert f"offset {8 + len(events[0])}" in str(raised.value)
+        assert {row["event"] for _, row in run.rows} <= {"0"}, "an attempt of the task begins at the first event"
+        return
+    rows = 3 if mode == "PERMISSIVE" else 2
+    eventually(lambda: len(run.rows) == rows or query.exception())
+    assert query.exception() is None
+    assert shown(run.rows) == [first, second]
+    if mode == "PERMISSIVE":
+        (bad,) = (row for _, row in run.rows if not row.get("event"))
+        assert bad["offset"] == 8 + len(events[0])
+
+
+def test_after_decoded_events_micro_batches_continue(run, client, source, avro, eventually):
+    expected: list[dict[str, Any]] = []
+    for number, trigger in enumerate((SHORT, AVAILABLE, SHORT)):
+        with client.writer(source, AvroSerializer(ORDER)) as writer:
+            for order in orders(range(10 * number, 10 * number + 10)):
+                writer.write(order, routing_key=str(order["id"]))
+                expected.append(order)
+        query = run.start(trigger, expressions=FOLDED, **avro)
+        if trigger is AVAILABLE:
+            query.awaitTermination()
+        else:
+            eventually(lambda: len(run.rows) >= len(expected) and run.is_committed())
+            query.stop()
+        assert query.exception() is None
+    assert sorted(shown(run.rows), key=lambda each: each["id"]) == expected
+
+
 def test_errors_name_what_to_do(run, spark, eventually):
     def error(**given: Any) -> str:
         query = run.start(ENDLESS, **given)
@@ -237,8 +337,5 @@ def test_errors_name_what_to_do(run, spark, eventually):
         return str(raised.value)
 
     assert "real-time mode has no event times" in error(columns="event,event_time_low")
-    assert "real-time mode reads raw events only: leave out 'format'" in error(
-        format="avro", avro_schema='"string"', columns="event"
-    )
     # Spark's own: without the jar, this project is not asked.
     assert "STREAMING_REAL_TIME_MODE.INPUT_STREAM_NOT_SUPPORTED" in error(session=spark.newSession())

@@ -2,7 +2,9 @@ package pravegaserde.spark;
 
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
@@ -20,9 +22,10 @@ final class EventColumns {
   /** Position of each event's header in {@code data}, and the length of each event. */
   int[] starts = new int[16384];
   int[] lengths = new int[16384];
-  private Task.Slice slice;
-  private UTF8String scope;
-  private UTF8String stream;
+  Task.Slice slice;
+  private final ConstantColumnVector scope = new ConstantColumnVector(1, DataTypes.StringType);
+  private final ConstantColumnVector stream = new ConstantColumnVector(1, DataTypes.StringType);
+  private final ConstantColumnVector segment = new ConstantColumnVector(1, DataTypes.LongType);
   private final ColumnarBatch batch;
   private final Decoders decoders;
 
@@ -35,7 +38,7 @@ final class EventColumns {
       if (typed == null || typed.isMetadata(field.name())) {
         columns[i] = column(field);
       } else {
-        columns[i] = typed.isCorrupt(field.name()) ? new NoValues(field.dataType()) : decoders.columns.child(field.name());
+        columns[i] = typed.isCorrupt(field.name()) ? nulls(field.dataType()) : decoders.columns.child(field.name());
       }
     }
     batch = new ColumnarBatch(columns);
@@ -48,8 +51,9 @@ final class EventColumns {
 
   void begin(Task.Slice next) {
     slice = next;
-    scope = UTF8String.fromString(next.scope());
-    stream = UTF8String.fromString(next.stream());
+    scope.setUtf8String(UTF8String.fromString(next.scope()));
+    stream.setUtf8String(UTF8String.fromString(next.stream()));
+    segment.setLong(next.segmentId());
   }
 
   void add(int start, int length) {
@@ -66,7 +70,13 @@ final class EventColumns {
     return batch;
   }
 
-  private Column column(StructField field) {
+  private static ColumnVector nulls(DataType type) {
+    ConstantColumnVector column = new ConstantColumnVector(1, type);
+    column.setNull();
+    return column;
+  }
+
+  private ColumnVector column(StructField field) {
     DataType type = field.dataType();
     return switch (field.name()) {
       case "event" -> new Column(type) {
@@ -77,24 +87,9 @@ final class EventColumns {
           return event;
         }
       };
-      case "scope" -> new Column(type) {
-        @Override
-        public UTF8String getUTF8String(int row) {
-          return scope;
-        }
-      };
-      case "stream" -> new Column(type) {
-        @Override
-        public UTF8String getUTF8String(int row) {
-          return stream;
-        }
-      };
-      case "segment_id" -> new Column(type) {
-        @Override
-        public long getLong(int row) {
-          return slice.segmentId();
-        }
-      };
+      case "scope" -> scope;
+      case "stream" -> stream;
+      case "segment_id" -> segment;
       case "offset" -> new Column(type) {
         @Override
         public long getLong(int row) {
@@ -105,23 +100,6 @@ final class EventColumns {
       case "event_time_high" -> new EventTime(type, 0);
       default -> throw new IllegalArgumentException(field.name());
     };
-  }
-
-  /** Column of malformed records in a batch without them. */
-  private static final class NoValues extends Column {
-    NoValues(DataType type) {
-      super(type);
-    }
-
-    @Override
-    public boolean hasNull() {
-      return true;
-    }
-
-    @Override
-    public boolean isNullAt(int row) {
-      return true;
-    }
   }
 
   /** Event time in microseconds: that of the last watermark before the event, or of the first one after it. */

@@ -34,11 +34,6 @@ public final class Planning {
     return JSON.createObjectNode().put("do", action);
   }
 
-  /** Return the id of the session in which a table is created: a stream query runs in a copy of it. */
-  static String session() {
-    return Session.id();
-  }
-
   static ObjectNode request(String action, String session, Map<String, String> options, String schema) {
     ObjectNode request = request(action).put("schema", schema).put("session", session);
     request.set("options", JSON.valueToTree(options));

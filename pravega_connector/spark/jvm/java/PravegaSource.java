@@ -53,7 +53,7 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
     if (!Planning.isAvailable()) {
       return python().inferSchema(options);
     }
-    JsonNode schema = Planning.ask(Planning.request("schema", Planning.session(), options.asCaseSensitiveMap(), null));
+    JsonNode schema = Planning.ask(Planning.request("schema", Session.id(), options.asCaseSensitiveMap(), null));
     return schema.isNull() ? python().inferSchema(options) : (StructType) StructType.fromJson(schema.asText());
   }
 
@@ -68,7 +68,7 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
     private final Supplier<TableProvider> source;
     private final Transform[] partitioning;
     private final Map<String, String> properties;
-    private final String session = Planning.session();
+    private final String session = Session.id();
     private Table python;
 
     PravegaTable(
@@ -131,7 +131,7 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
       if (Planning.isAvailable()) {
         Map<String, String> options = info.options().asCaseSensitiveMap();
         ObjectNode request = Planning.request("write_accepts", session, options, info.schema().json());
-        request.put("active", Planning.session()); // a batch write creates its table before its session is active
+        request.put("active", Session.id()); // a batch write creates its table before its session is active
         JsonNode accepted = Planning.ask(request);
         if (!accepted.isNull()) {
           return new PravegaWrite(request, accepted, () -> ((SupportsWrite) python()).newWriteBuilder(info));

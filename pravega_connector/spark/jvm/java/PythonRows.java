@@ -18,20 +18,26 @@ final class PythonRows implements AutoCloseable {
   private final ArrowStreamReader stream;
   private final ColumnVector[] columns;
 
-  PythonRows(byte[] rows) throws IOException {
+  private PythonRows(byte[] rows) throws IOException {
     allocator = ArrowUtils.rootAllocator().newChildAllocator("pravega", 0, Long.MAX_VALUE);
     stream = new ArrowStreamReader(new ByteArrayInputStream(rows), allocator);
     columns = stream.getVectorSchemaRoot().getFieldVectors().stream()
         .map(ArrowColumnVector::new).toArray(ColumnVector[]::new);
   }
 
-  /** Return a request for the rows of the events of a batch, with the columns that the query uses. */
-  static ObjectNode request(EventColumns rows, String plan, StructType columns) {
+  /** Let Python decode the events of a batch into the columns that the query uses. Throws the error of an event. */
+  static PythonRows of(EventColumns rows, TypedPlan plan, StructType columns, Support support) throws IOException {
     int last = rows.count - 1;
     byte[] events = new byte[rows.starts[last] + EventColumns.HEADER + rows.lengths[last]];
     rows.data.get(0, events);
-    ObjectNode request = Planning.request("decode").put("rows", plan).put("columns", columns.json());
-    return request.put("offset", rows.base).put("data", Base64.getEncoder().encodeToString(events));
+    Task.Slice slice = rows.slice;
+    ObjectNode request = Planning.request("decode").put("rows", plan.rows()).put("columns", columns.json());
+    request.put("scope", slice.scope()).put("stream", slice.stream()).put("segment_id", slice.segmentId());
+    request.put("offset", rows.base).put("data", Base64.getEncoder().encodeToString(events));
+    request.set("places", Planning.JSON.valueToTree(slice.places()));
+    request.set("lows", Planning.JSON.valueToTree(slice.lows()));
+    request.set("highs", Planning.JSON.valueToTree(slice.highs()));
+    return new PythonRows(Base64.getDecoder().decode(support.ask(request).get("rows").asText()));
   }
 
   /** Return the next rows, or null after the last ones. */

@@ -6,8 +6,8 @@ import org.apache.spark.SparkRuntimeException;
 import org.apache.spark.api.python.PythonUtils;
 
 /**
- * Error of a read or a write, with the text of the Python error that has its code. Its error class is the Python source's; Spark 3.5
- * has none, so there it is one that shows only the text.
+ * Error of a read or a write, with the text of the Python error that has its code. Its error class is the Python
+ * source's. Spark 3.5 has none, so there it is one that shows only the text.
  */
 final class ReadException extends SparkRuntimeException {
   private static final long serialVersionUID = 1L;

@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.util.Base64;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -96,18 +95,9 @@ final class SegmentReader extends SegmentClient implements PartitionReader<Colum
         return true;
       }
       if (rows.count > 0) {
-        decodeInPython();
+        python = PythonRows.of(rows, typed, columns, support); // an event is in doubt
       }
     }
-  }
-
-  /** Let Python decode a batch with an event in doubt. Throws the error that it returns for the event. */
-  private void decodeInPython() throws IOException {
-    ObjectNode request = PythonRows.request(rows, typed.rows(), columns);
-    request.set("places", Planning.JSON.valueToTree(slice.places()));
-    request.set("lows", Planning.JSON.valueToTree(slice.lows()));
-    request.set("highs", Planning.JSON.valueToTree(slice.highs()));
-    python = new PythonRows(Base64.getDecoder().decode(ask(request).get("rows").asText()));
   }
 
   private void closePython() {

@@ -21,7 +21,7 @@ class SegmentStream implements MicroBatchStream, SupportsTriggerAvailableNow, Re
 
   final StructType columns;
   final String support;
-  private final TypedPlan typed;
+  final TypedPlan typed;
   private final String description;
   private final String query;
   /** Lag as last reported; null before the first report. */

@@ -37,7 +37,7 @@ final class RealTimeStream extends SegmentStream implements SupportsRealTimeMode
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return ends == null ? super.createReaderFactory() : new TailReader.Factory(columns, support, ends);
+    return ends == null ? super.createReaderFactory() : new TailReader.Factory(columns, typed, support, ends);
   }
 
   @Override

@@ -5,9 +5,7 @@ import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 
@@ -25,6 +23,7 @@ final class SegmentTail extends SegmentClient implements Runnable {
   private static final double HELD_SECONDS = 60;
   /** Pause after an answer without bytes: a store that is shutting down sends them at once. */
   private static final long PAUSE_MILLIS = 100;
+  private static final byte[] NONE = {};
 
   private final int number;
   private final BlockingQueue<TailReader.Arrival> arrivals;
@@ -61,14 +60,14 @@ final class SegmentTail extends SegmentClient implements Runnable {
 
   private void fail(Throwable error) {
     try {
-      pass(position - carried, List.of(), error);
+      pass(position - carried, NONE, error);
     } catch (InterruptedException interrupt) {
       // The task has ended, also because of another error.
     }
   }
 
-  private void pass(long first, List<byte[]> events, Throwable error) throws InterruptedException {
-    arrivals.put(new TailReader.Arrival(number, first, events, error));
+  private void pass(long first, byte[] frames, Throwable error) throws InterruptedException {
+    arrivals.put(new TailReader.Arrival(number, first, frames, error));
   }
 
   private void follow() throws IOException, InterruptedException {
@@ -84,11 +83,10 @@ final class SegmentTail extends SegmentClient implements Runnable {
     } catch (IOException error) {
       recover(support.lost(error));
     }
-    List<byte[]> events = new ArrayList<>();
     long first = position - carried;
-    parse(events);
-    if (!events.isEmpty()) {
-      pass(first, events, null);
+    byte[] frames = takeFrames();
+    if (frames.length > 0) {
+      pass(first, frames, null);
     }
   }
 
@@ -101,7 +99,7 @@ final class SegmentTail extends SegmentClient implements Runnable {
     } else if (event != position - carried) {
       carried = 0;
       position = event;
-      pass(position, List.of(), null);
+      pass(position, NONE, null);
     }
   }
 
@@ -189,8 +187,8 @@ final class SegmentTail extends SegmentClient implements Runnable {
 
   // ---- events ----
 
-  /** Take the complete events from the beginning of {@code data}. */
-  private void parse(List<byte[]> events) throws InterruptedException {
+  /** Take the complete events, with their headers, from the beginning of {@code data}. */
+  private byte[] takeFrames() {
     ByteBuffer bytes = ByteBuffer.wrap(data, 0, carried);
     int at = 0;
     while (at + EventColumns.HEADER <= carried) {
@@ -203,9 +201,10 @@ final class SegmentTail extends SegmentClient implements Runnable {
         break;
       }
       at += EventColumns.HEADER + length;
-      events.add(Arrays.copyOfRange(data, at - length, at));
     }
+    byte[] frames = Arrays.copyOf(data, at);
     System.arraycopy(data, at, data, 0, carried - at);
     carried -= at;
+    return frames;
   }
 }

@@ -2,20 +2,20 @@ package pravegaserde.spark;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.unsafe.types.UTF8String;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.CollectionAccumulator;
 
 /**
@@ -27,8 +27,8 @@ import org.apache.spark.util.CollectionAccumulator;
 final class TailReader implements SupportsRealTimeRead<InternalRow> {
   private static final long SLICE_NANOS = 1_000_000_000L;
 
-  /** Consecutive events of a segment, the first one at {@code offset}; or the error with which the task must end. */
-  record Arrival(int segment, long offset, List<byte[]> events, Throwable error) {}
+  /** Consecutive events of a segment with their headers, from {@code offset} on; or the error that ends the task. */
+  record Arrival(int segment, long offset, byte[] frames, Throwable error) {}
 
   /**
    * Readers of the tasks of a batch.
@@ -36,54 +36,50 @@ final class TailReader implements SupportsRealTimeRead<InternalRow> {
    * <p>{@code ends} gets the position of each task in its segments, as JSON. Spark's own way for it, an object of this
    * jar, would fail: the driver reads the results of tasks without the jars of the session.
    */
-  record Factory(StructType columns, String support, CollectionAccumulator<String> ends) implements PartitionReaderFactory {
+  record Factory(StructType columns, TypedPlan typed, String support, CollectionAccumulator<String> ends)
+      implements PartitionReaderFactory {
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
-      return new TailReader((Task) partition, columns, support, ends);
+      return new TailReader((Task) partition, columns, typed, support, ends);
     }
   }
 
   private final Task.Slice[] slices;
-  private final Object[][] constants;
-  private final int eventColumn;
-  private final int offsetColumn;
-  private final String support;
+  private final StructType columns;
+  private final TypedPlan typed;
+  private final String settings;
+  private final Support support;
   /** Offset after the last returned event of each segment. */
   private final long[] positions;
   private final CollectionAccumulator<String> ends;
   private final List<Thread> threads = new ArrayList<>();
   private final BlockingQueue<Arrival> arrivals;
   private Arrival current;
+  private ByteBuffer frames = ByteBuffer.allocate(0);
+  /** Position of the next event's header in {@code frames}, and its number. */
+  private int at;
   private int next;
+  /** Columns of all events of {@code frames}; if one of them is in doubt, of one event at a time. */
+  private final EventColumns rows;
+  private boolean together;
+  /** Row that Python has decoded; null for others. */
+  private PythonRows python;
   private InternalRow row;
 
-  TailReader(Task task, StructType columns, String support, CollectionAccumulator<String> ends) {
-    this.support = support;
+  TailReader(
+      Task task, StructType columns, TypedPlan typed, String settings, CollectionAccumulator<String> ends) {
+    this.columns = columns;
+    this.typed = typed;
+    this.settings = settings;
     this.ends = ends;
+    support = new Support(settings);
+    rows = new EventColumns(columns, typed);
     slices = task.slices;
-    List<String> names = List.of(columns.fieldNames());
-    eventColumn = names.indexOf("event");
-    offsetColumn = names.indexOf("offset");
     positions = new long[slices.length];
-    constants = new Object[slices.length][];
     for (int i = 0; i < slices.length; i++) {
       positions[i] = slices[i].start();
-      constants[i] = constants(slices[i], names);
     }
     arrivals = new ArrayBlockingQueue<>(Math.max(slices.length, 1), true);
-  }
-
-  private static Object[] constants(Task.Slice slice, List<String> names) {
-    Object[] values = new Object[names.size()];
-    for (int i = 0; i < values.length; i++) {
-      values[i] = switch (names.get(i)) {
-        case "scope" -> UTF8String.fromString(slice.scope());
-        case "stream" -> UTF8String.fromString(slice.stream());
-        case "segment_id" -> slice.segmentId();
-        default -> null;
-      };
-    }
-    return values;
   }
 
   @Override
@@ -92,9 +88,13 @@ final class TailReader implements SupportsRealTimeRead<InternalRow> {
       follow();
     }
     long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeout);
-    while (current == null || next == current.events.size()) {
+    while (true) {
+      while (at < frames.capacity()) {
+        if (advance()) {
+          return RecordStatus.newStatusWithoutArrivalTime(true);
+        }
+      }
       current = await(end);
-      next = 0;
       if (current == null) {
         return RecordStatus.newStatusWithoutArrivalTime(false);
       }
@@ -104,17 +104,63 @@ final class TailReader implements SupportsRealTimeRead<InternalRow> {
       if (current.error != null) {
         throw new IOException(current.error);
       }
-      positions[current.segment] = current.offset;
+      begin();
     }
-    byte[] event = current.events.get(next++);
-    row = row(current.segment, event);
-    positions[current.segment] += EventColumns.HEADER + event.length;
-    return RecordStatus.newStatusWithoutArrivalTime(true);
+  }
+
+  /** Decode the events that have arrived. */
+  private void begin() {
+    positions[current.segment] = current.offset;
+    frames = ByteBuffer.wrap(current.frames);
+    rows.begin(slices[current.segment]);
+    rows.data = frames;
+    rows.base = current.offset;
+    rows.count = 0;
+    for (at = 0; at < frames.capacity(); at += size()) {
+      rows.add(at, size() - EventColumns.HEADER);
+    }
+    at = next = 0;
+    together = rows.count > 0 && rows.decode();
+  }
+
+  /** Bytes of the next event with its header. */
+  private int size() {
+    return EventColumns.HEADER + frames.getInt(at + 4);
+  }
+
+  /** Pass the next event. Return false if it has no row. */
+  private boolean advance() throws IOException {
+    closePython();
+    int size = size();
+    if (!together) {
+      rows.data = frames.slice(at, size);
+      rows.base = current.offset + at;
+      rows.count = 0;
+      rows.add(0, size - EventColumns.HEADER);
+      next = 0;
+    }
+    at += size;
+    positions[current.segment] = current.offset + at;
+    if (together || rows.decode()) {
+      row = rows.batch().getRow(next++);
+      return true;
+    }
+    python = PythonRows.of(rows, typed, columns, support);
+    ColumnarBatch found = python.next();
+    row = found == null || found.numRows() == 0 ? null : found.getRow(0);
+    return row != null;
+  }
+
+  private void closePython() {
+    if (python != null) {
+      python.close();
+      python = null;
+    }
   }
 
   private void follow() {
     for (int i = 0; i < slices.length; i++) {
-      SegmentTail tail = new SegmentTail(i, slices[i], new Support(support), arrivals);
+      SegmentTail tail = new SegmentTail(i, slices[i], new Support(settings), arrivals);
       Thread thread = new Thread(tail, "pravega-tail " + slices[i].segment());
       thread.setDaemon(true);
       thread.start();
@@ -136,17 +182,6 @@ final class TailReader implements SupportsRealTimeRead<InternalRow> {
       }
       StoreLink.checkTask();
     }
-  }
-
-  private InternalRow row(int segment, byte[] event) {
-    Object[] values = constants[segment].clone();
-    if (eventColumn >= 0) {
-      values[eventColumn] = event;
-    }
-    if (offsetColumn >= 0) {
-      values[offsetColumn] = positions[segment];
-    }
-    return new GenericInternalRow(values);
   }
 
   /** Report the positions of this task, which has ended. See {@link Factory} for the reason of the null. */
@@ -172,5 +207,7 @@ final class TailReader implements SupportsRealTimeRead<InternalRow> {
   @Override
   public void close() {
     threads.forEach(Thread::interrupt);
+    closePython();
+    support.ended();
   }
 }
