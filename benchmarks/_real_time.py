@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import sys
@@ -15,6 +16,7 @@ from typing import Final
 from benchmarks._drive import Peer
 from benchmarks._server import SCOPE, Server
 from pravega_connector.client import EventWriter, PravegaClient
+from pravega_serde import AvroSerializer
 
 _EVENTS: Final = 1_000
 _FEW_EVENTS: Final = 100
@@ -24,6 +26,22 @@ _EACH_SECOND: Final = (10, 100, 1_000)
 _FLUSHED: Final = (10, 100)
 #: The modes, with Spark's trigger.
 _MODES: Final = {"real-time mode": {"realTime": "10 minutes"}, "micro-batches": {"processingTime": "0 seconds"}}
+_ORDER: Final = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "written", "type": "long"},
+        {"name": "item", "type": ["null", "string"]},
+        {"name": "prices", "type": {"type": "array", "items": "double"}},
+        {"name": "place", "type": {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]}},
+    ],
+}
+#: Events -> options of the source, and the expression with the time in which an event was written.
+_EVENTS_OF: Final = {
+    "raw events": ({}, "event"),
+    "Avro": ({"format": "avro", "avro_schema": json.dumps(_ORDER)}, "written"),
+}
+_SERIALIZER: Final = AvroSerializer(_ORDER)
 _START_SECONDS: Final = 300.0
 _WAIT_SECONDS: Final = 120.0
 
@@ -33,6 +51,7 @@ class Delays:
     """Delays of one rate in one mode, in milliseconds, in the order of the events."""
 
     mode: str
+    events: str
     each_second: int
     milliseconds: list[float]
 
@@ -40,7 +59,7 @@ class Delays:
         ordered = sorted(self.milliseconds)
         late = ordered[len(ordered) * 99 // 100]
         found = f"median {statistics.median(ordered):.1f} ms, p99 {late:.1f} ms, largest {ordered[-1]:.1f} ms"
-        return f"{self.mode}, {self.each_second:,} events/s: {found} of {len(ordered):,} events"
+        return f"{self.mode}, {self.events}, {self.each_second:,} events/s: {found} of {len(ordered):,} events"
 
 
 def run_real_time(*, quick: bool, note: Callable[[str], None]) -> Iterator[Delays]:
@@ -51,30 +70,46 @@ def run_real_time(*, quick: bool, note: Callable[[str], None]) -> Iterator[Delay
         Peer("ours", command, start_timeout=_START_SECONDS) as spark,
         tempfile.TemporaryDirectory(prefix="benchmarks-") as folder,
     ):
-        for mode, trigger in _MODES.items():
-            for each_second in _EACH_SECOND:
-                note(f"{mode}, {each_second:,} events/s")
-                stream, rows = server.stream(_EVENTS, 20, segments=1), Path(folder, f"{mode}-{each_second}")
-                options = {"controller": server.uri, "scope": SCOPE, "stream": stream.stream, "raw_reader": "jvm"}
-                spark.ask("start_rows", options=options, trigger=trigger, file=str(rows))
-                with PravegaClient(server.uri) as client, client.writer(stream) as writer:
-                    for _ in range(_FIRST):
-                        _write(writer, flushed=True)
-                    _await(rows, _FIRST)
-                    events = _FEW_EVENTS if quick else _EVENTS
-                    begin = time.monotonic()
-                    for number in range(events):
-                        time.sleep(max(0.0, begin + number / each_second - time.monotonic()))
-                        _write(writer, flushed=each_second in _FLUSHED)
-                    writer.flush()
-                    found = _await(rows, _FIRST + events)[_FIRST:]
-                spark.ask("stop_rows")
-                yield Delays(mode, each_second, found)
+        kinds = itertools.product(_MODES.items(), _EVENTS_OF.items(), _EACH_SECOND)
+        for (mode, trigger), (events, (decoded, event)), each_second in kinds:
+            note(f"{mode}, {events}, {each_second:,} events/s")
+            stream, rows = server.stream(_EVENTS, 20, segments=1), Path(folder, f"{mode}-{events}-{each_second}")
+            options = {
+                "controller": server.uri,
+                "scope": SCOPE,
+                "stream": stream.stream,
+                "raw_reader": "auto",
+                **decoded,
+            }
+            spark.ask("start_rows", options=options, trigger=trigger, file=str(rows), event=event)
+            with PravegaClient(server.uri) as client, client.writer(stream) as writer:
+                encoded = _avro if decoded else _text
+                for _ in range(_FIRST):
+                    _write(writer, encoded, flushed=True)
+                _await(rows, _FIRST)
+                count = _FEW_EVENTS if quick else _EVENTS
+                begin = time.monotonic()
+                for number in range(count):
+                    time.sleep(max(0.0, begin + number / each_second - time.monotonic()))
+                    _write(writer, encoded, flushed=each_second in _FLUSHED)
+                writer.flush()
+                found = _await(rows, _FIRST + count)[_FIRST:]
+            spark.ask("stop_rows")
+            yield Delays(mode, events, each_second, found)
 
 
-def _write(writer: EventWriter[bytes], *, flushed: bool) -> None:
+def _text() -> bytes:
+    return b"%d" % time.monotonic_ns()
+
+
+def _avro() -> bytes:
+    order = {"item": "green tea", "prices": [3.25, 4.5], "place": {"city": "Zürich"}}
+    return _SERIALIZER.serialize({"written": time.monotonic_ns(), **order})
+
+
+def _write(writer: EventWriter[bytes], event: Callable[[], bytes], *, flushed: bool) -> None:
     """Write an event with the present time."""
-    writer.write(b"%d" % time.monotonic_ns())
+    writer.write(event())
     if flushed:
         writer.flush()
 

@@ -248,8 +248,8 @@ class Application:
 
     # ---- a query to a Java sink, row by row --------------------------------------------------------------------------
 
-    def start_rows(self, options: dict[str, str], trigger: dict[str, str], file: str) -> dict[str, Any]:
-        """Start a query to a sink that writes each event and its time of arrival, in nanoseconds, to a file at once."""
+    def start_rows(self, options: dict[str, str], trigger: dict[str, str], file: str, event: str) -> dict[str, Any]:
+        """Start a query to a sink that writes ``event`` and its time of arrival, in nanoseconds, to a file at once."""
         from tests.integration.spark._real_time import load_sink  # some sides' PySpark lacks what it imports
 
         self._checkpoint = tempfile.TemporaryDirectory(prefix="benchmark-")
@@ -259,7 +259,7 @@ class Application:
         Path(file).touch()
         frame = self.spark.readStream.format(self._connector).options(**options, start_stream_cut="earliest").load()
         arrived = "java_method('java.lang.System', 'nanoTime') AS arrived"
-        writer = frame.selectExpr("CAST(event AS STRING) AS event", arrived).writeStream.outputMode("update")
+        writer = frame.selectExpr(f"CAST({event} AS STRING) AS event", arrived).writeStream.outputMode("update")
         writer = writer.option("checkpointLocation", self._checkpoint.name).trigger(**trigger)
         writer._jwrite = writer._jwrite.foreach(self.spark.sparkContext._jvm.pravegaserde.tests.RowsInFile(file))
         self._query = writer.start()
