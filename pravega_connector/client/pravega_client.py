@@ -33,6 +33,8 @@ from pravega_serde import after_fork
 
 if TYPE_CHECKING:
     from pravega_connector.client.reader_group import ReaderGroup
+    from pravega_connector.exactly_once import Decisions, StreamsTransaction
+    from pravega_connector.tables import Table
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -74,7 +76,7 @@ class PravegaClient(Reads):
         self.stores = SegmentStores(config, ConnectionPool(Tls.of(config), self.health), self.health)
         self._watermarks: dict[StreamName, WatermarkLog] = {}
         self._groups: WeakSet[ReaderGroup] = WeakSet()
-        self._decisions: exactly_once.Decisions | None = None
+        self._decisions: Decisions | None = None
         after_fork.register(self)
 
     def _after_fork(self) -> None:
@@ -257,7 +259,7 @@ class PravegaClient(Reads):
         lease: float = DEFAULT_LEASE,
         max_event_size: int = MAX_EVENT_SIZE,
         timeout: float | None = None,
-    ) -> exactly_once.StreamsTransaction[Any]:
+    ) -> StreamsTransaction[Any]:
         """Begin a transaction over several streams: its events become visible in all of them, or in none.
 
         ``streams`` are the streams, or a mapping from each stream to its serializer. ``serializer`` is for all streams
@@ -316,7 +318,7 @@ class PravegaClient(Reads):
         seconds = self.stores.timeout if timeout is None else timeout
         return exactly_once.decided_cuts(self.stores, self._decided_by().ledger(name), names, seconds)
 
-    def _decided_by(self) -> exactly_once.Decisions:
+    def _decided_by(self) -> Decisions:
         if self._decisions is None:
             self._decisions = exactly_once.Decisions(self.stores)
         return self._decisions
@@ -375,7 +377,7 @@ class PravegaClient(Reads):
         key: SupportsBoth[Any] | str | type | None = None,
         value: Literal["bytes"] | type[bytes] | None = None,
         secondary: SupportsBoth[Any] | str | type | None = None,
-    ) -> tables.Table[bytes]: ...
+    ) -> Table[bytes]: ...
 
     @overload
     def table(
@@ -385,7 +387,7 @@ class PravegaClient(Reads):
         key: SupportsBoth[Any] | str | type | None = None,
         value: Literal["string"] | type[str],
         secondary: SupportsBoth[Any] | str | type | None = None,
-    ) -> tables.Table[str]: ...
+    ) -> Table[str]: ...
 
     @overload
     def table(
@@ -395,7 +397,7 @@ class PravegaClient(Reads):
         key: SupportsBoth[Any] | str | type | None = None,
         value: SupportsBoth[T],
         secondary: SupportsBoth[Any] | str | type | None = None,
-    ) -> tables.Table[T]: ...
+    ) -> Table[T]: ...
 
     @overload
     def table(
@@ -405,11 +407,9 @@ class PravegaClient(Reads):
         key: SupportsBoth[Any] | str | type | None = None,
         value: str,
         secondary: SupportsBoth[Any] | str | type | None = None,
-    ) -> tables.Table[Any]: ...
+    ) -> Table[Any]: ...
 
-    def table(
-        self, table: NamedTable, *, key: Any = None, value: Any = None, secondary: Any = None
-    ) -> tables.Table[Any]:
+    def table(self, table: NamedTable, *, key: Any = None, value: Any = None, secondary: Any = None) -> Table[Any]:
         """Open a key-value table, which Java's clients can share.
 
         ``key`` and ``value`` are the serializers of keys and values, as for :meth:`writer`; without one, they are

@@ -30,6 +30,7 @@ from pravega_connector.wire import EventPointer, StreamCut, StreamName, Watermar
 from pravega_serde.serializer_interface import Deserializer, OnError
 
 if TYPE_CHECKING:
+    from pravega_connector.reader import EventColumns
     from pravega_serde.routing import EventRouter
 
 T = TypeVar("T")
@@ -65,7 +66,7 @@ class Reads(Administration):
         key: str | None = None,
         router: EventRouter | None = None,
         keep_other_keys: bool = False,
-    ) -> reader.EventColumns:
+    ) -> EventColumns:
         """Return the events between two positions as Arrow columns; see EventColumns.
 
         pyarrow, pandas, polars and DuckDB read them without a copy. Streams, positions and ``key`` are those of

@@ -47,10 +47,11 @@ def listed(package: str) -> list[str]:
 
 
 def seen_by_type_checkers(package: str) -> dict[str, object]:
-    """Public names that the package imports only for type checkers, with their objects."""
+    """Public names that the package imports, most of them only for type checkers, with their objects."""
     (block,) = (node for node in parsed(package) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+    always = [node for node in parsed(package) if isinstance(node, ast.ImportFrom) and node.module != "typing"]
     found = {}
-    for node in block.body:
+    for node in always + block.body:
         module = importlib.import_module(f"{package}.{node.module}" if node.level else node.module)
         for alias in node.names:
             names = module.__all__ if alias.name == "*" else [alias.name]
@@ -59,7 +60,9 @@ def seen_by_type_checkers(package: str) -> dict[str, object]:
 
 
 #: Packages whose names are loaded when they are asked for.
-LAZY = ["pravega_connector", "pravega_connector.testing", "pravega_serde", "pyspark_pravega"]
+LAZY = [
+    package for package in PACKAGES if "public_names(" in (ROOT / package.replace(".", "/") / "__init__.py").read_text()
+]
 
 
 def order(name: str) -> tuple[int, str]:

@@ -40,7 +40,6 @@ _NUMBER: Final = f"{_INTEGER}|{_FRACTION}"
 _SHORT: Final = r"^-?([0-9.]{1,16}|[0-9]+)$"
 _PLAIN: Final = r"^-?[0-9]*\.[0-9]+$"
 _SPECIAL: Final = "^(nan|NaN|-?inf|-?Infinity)$"
-_BOOLEAN: Final = "^(true|false|True|False|TRUE|FALSE)$"
 #: Only 29 February of other years than leap years is not a day.
 _DAY: Final = (
     "[0-9]{4}-(02-(0[1-9]|[12][0-9])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01]))"
@@ -54,6 +53,8 @@ _WITH_ZONE: Final = f"{_TIME}{_ZONE}$"
 #: Texts that pyarrow reads as booleans.
 TRUE: Final = ("true", "True", "TRUE")
 FALSE: Final = ("false", "False", "FALSE")
+_BOOLEAN: Final = f"^({'|'.join(TRUE + FALSE)})$"
+_BOOLEANS: Final = pa.array(TRUE + FALSE)
 _MOST_IN_INT64: Final = 18
 #: Texts that are looked at one by one.
 _FIRST: Final = 16
@@ -102,6 +103,9 @@ def _add_usual(found: Found, column: Texts, first: str) -> Int64s:
             values, texts = select(values, rows), select(texts, rows)
         if name == "fraction":
             fractions = pc.match_substring(texts, ".")
+            if pc.all(fractions, min_count=0).as_py():
+                _add_plain(found, texts.drop_null() if texts.null_count else texts)
+                return unsure
             _add_plain(found, texts.filter(fractions))
             values = values.filter(pc.invert(fractions))
         if kind in (pa.int64(), pa.float64()):
@@ -118,6 +122,7 @@ _USUAL: Final[list[tuple[str, pa.DataType, Kind]]] = [
     (_NUMBER, pa.float64(), "fraction"),
     (_DATE, pa.date32(), "date"),
     (_WITHOUT_ZONE, pa.timestamp("us"), "time"),
+    (_BOOLEAN, pa.bool_(), "boolean"),
 ]
 
 
@@ -258,6 +263,9 @@ def _usual(texts: pa.StringArray, kind: pa.DataType) -> tuple[pa.Array, Int64s]:
             return texts.cast(kind), np.flatnonzero((np.diff(offsets) < _SHORTEST_TIME) & valid_rows(texts))
         if kind == pa.date32():
             return texts.cast(kind), np.empty(0, np.int64)
+        if kind == pa.bool_():
+            places = pc.index_in(texts, _BOOLEANS)
+            return pc.less(places, len(TRUE)), np.flatnonzero(valid_rows(texts) & ~valid_rows(places))
         if len(texts) and kind != pa.uint64() and (pa.types.is_integer(kind) or kind == pa.float64()):
             return _usual_numbers(texts, kind, offsets)
     except pa.ArrowInvalid:
