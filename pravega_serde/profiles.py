@@ -17,7 +17,6 @@ from __future__ import annotations
 import base64
 import logging
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -144,6 +143,8 @@ def _file(environment: Mapping[str, str]) -> Path:
 
 
 def _tables(file: Path) -> dict[str, dict[str, Any]]:
+    import tomllib  # noqa: PLC0415 - most processes have no profile
+
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
