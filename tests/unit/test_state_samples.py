@@ -38,11 +38,11 @@ from pravega_connector.local.maven import Jar
 from pravega_connector.operations.cli import main
 from pravega_connector.operations.monitoring import cuts_of, read_cut
 from pravega_connector.reader.slices import SegmentSlice
-from pravega_connector.rows.columns import schema_ids_of
 from pravega_connector.rows.options import CommonOptions, parse_options
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.pickling import VERSION
+from pravega_connector.spark.reading import schema_ids_of
 from pravega_connector.spark.sink.transactions import TaskPart
 from pravega_serde import DeserializationError
 from tests.support.state_samples import GENERATIONS, STATE, Log, good_number, lines_of, scope_of
