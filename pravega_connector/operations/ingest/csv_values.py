@@ -54,7 +54,6 @@ _WITH_ZONE: Final = f"{_TIME}{_ZONE}$"
 TRUE: Final = ("true", "True", "TRUE")
 FALSE: Final = ("false", "False", "FALSE")
 _BOOLEAN: Final = f"^({'|'.join(TRUE + FALSE)})$"
-_BOOLEANS: Final = pa.array(TRUE + FALSE)
 _MOST_IN_INT64: Final = 18
 #: Texts that are looked at one by one.
 _FIRST: Final = 16
@@ -264,7 +263,7 @@ def _usual(texts: pa.StringArray, kind: pa.DataType) -> tuple[pa.Array, Int64s]:
         if kind == pa.date32():
             return texts.cast(kind), np.empty(0, np.int64)
         if kind == pa.bool_():
-            places = pc.index_in(texts, _BOOLEANS)
+            places = pc.index_in(texts, pa.array(TRUE + FALSE))
             return pc.less(places, len(TRUE)), np.flatnonzero(valid_rows(texts) & ~valid_rows(places))
         if len(texts) and kind != pa.uint64() and (pa.types.is_integer(kind) or kind == pa.float64()):
             return _usual_numbers(texts, kind, offsets)
