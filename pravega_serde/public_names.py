@@ -3,7 +3,7 @@
 A package takes its ``__getattr__``, ``__dir__`` (PEP 562) and ``__all__`` from :func:`public_names`. A module that has
 loaded its names takes its ``__getattr__`` from :func:`unknown_names`. An unknown name raises an AttributeError that
 names the right one, so ``hasattr``, copies and pickles work as for any module. ``from package import name`` drops an
-AttributeError, so that statement gets an ImportError with the same hint. The names of other clients and libraries are in
+AttributeError, so that statement gets an ImportError with the same hint. The names of other clients are in
 :mod:`pravega_serde.foreign_names`.
 """
 
