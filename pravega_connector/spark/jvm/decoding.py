@@ -22,11 +22,8 @@ from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.rows.columns import Decoder, row_builder
 from pravega_connector.rows.options.source import SourceOptions
-from pravega_connector.spark.jvm.avro_steps import avro_plan
-from pravega_connector.spark.jvm.json_steps import json_plan
+from pravega_connector.spark import jvm
 from pravega_connector.spark.jvm.messages import NotInJvmError, packed, unpacked
-from pravega_connector.spark.jvm.protobuf_steps import protobuf_plan
-from pravega_connector.spark.jvm.registry_steps import decoders_by_id
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.versions import arrow_schema
 from pravega_connector.wire import FrameParser, StreamName, segment_name
@@ -83,7 +80,7 @@ def steps(serializer: Serializer[Any]) -> dict[str, Any]:
     Raises NotInJvmError if Java has no such decoders.
     """
     if _name(serializer) == "pravega_serde.registry.reading.RegistryDeserializer":
-        decoders = decoders_by_id(serializer, _steps)  # type: ignore[arg-type]
+        decoders = jvm.decoders_by_id(serializer, _steps)  # type: ignore[arg-type]
     else:
         decoders = [_steps(serializer) | {"headers": [""]}]
     return {"format": decoders[0]["format"], "decoders": decoders}
@@ -93,11 +90,11 @@ def _steps(serializer: Serializer[Any]) -> dict[str, Any]:
     """Return the steps that decode the payloads of a serializer. Raises NotInJvmError if Java has no such decoder."""
     match name := _name(serializer):
         case "pravega_serde.avro.serializer.AvroSerializer":
-            return avro_plan(serializer)  # type: ignore[arg-type]
+            return jvm.avro_plan(serializer)  # type: ignore[arg-type]
         case "pravega_serde.json.serializer.JsonSerializer":
-            return json_plan(serializer)  # type: ignore[arg-type]
+            return jvm.json_plan(serializer)  # type: ignore[arg-type]
         case "pravega_serde.protobuf.serializer.ProtobufSerializer":
-            return protobuf_plan(serializer)  # type: ignore[arg-type]
+            return jvm.protobuf_plan(serializer)  # type: ignore[arg-type]
     raise NotInJvmError(name.rpartition(".")[2])
 
 
