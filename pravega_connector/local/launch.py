@@ -172,13 +172,17 @@ def await_ready(
         try:
             # gRPC waits a second or more before a retry, and a server takes a few seconds to start.
             if listens(config.endpoints[0]):
-                with PravegaClient(config, timeout=_CALL_SECONDS, failover_timeout=_CALL_SECONDS) as client:
+                with _client(config, _CALL_SECONDS) as client:
                     _round_trip(client, stream, stores)
                 return _clean_up(config, stream)
         except PravegaError as error:
             last = error.message
         time.sleep(_PAUSE)
     raise NotReadyError(f"the Pravega server was not ready in time: {last}")
+
+
+def _client(config: PravegaConfig, seconds: float) -> PravegaClient:
+    return PravegaClient(config, timeout=seconds, failover_timeout=seconds)
 
 
 def _round_trip(client: PravegaClient, stream: StreamName, stores: Collection[tuple[str, int]]) -> None:
@@ -200,7 +204,7 @@ def _round_trip(client: PravegaClient, stream: StreamName, stores: Collection[tu
 
 def _clean_up(config: PravegaConfig, stream: StreamName) -> None:
     # A failure here leaves a harmless stream.
-    with contextlib.suppress(PravegaError), PravegaClient(config, timeout=_CLEAN_UP_SECONDS) as client:
+    with contextlib.suppress(PravegaError), _client(config, _CLEAN_UP_SECONDS) as client:
         client.controller.seal_stream(stream)
         client.controller.delete_stream(stream)
         client.controller.delete_scope(stream.scope)
