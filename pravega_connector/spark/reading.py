@@ -155,7 +155,7 @@ def with_schema_ids(schema: StructType, options: SourceOptions, ids: Sequence[in
 
 
 def schema_ids_of(schema: StructType, options: SourceOptions) -> tuple[int, ...] | None:
-    """The ids that a schema carries; None if it carries none, or those of another group."""
+    """The ids that a schema carries; None if it carries none, or the ids of another group."""
     if not options.from_registry:
         return None
     for field in schema:
