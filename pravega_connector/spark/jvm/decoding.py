@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from pravega_connector.reader.rows import corrupt_names, has_required
+from pravega_connector.reader.rows import OnBad, corrupt_names, has_required
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.rows.columns import Decoder, row_builder
@@ -108,7 +108,6 @@ def _check_options(options: SourceOptions) -> None:
         "option 'envelope'": options.envelope is not None,
         "option 'unwrap'": options.unwrap is not None,
         "option 'routing_key_field'": options.routing_key_field is not None,
-        "a dead-letter queue": options.has_dead_letters,
         "column 'encoding_id'": "encoding_id" in options.metadata_columns,
     }
     for reason, applies in reasons.items():
@@ -140,21 +139,22 @@ def _check_type(kind: spark.DataType, path: str) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def _typed_rows(pickled: str) -> TypedRows:
+def typed_rows(pickled: str) -> TypedRows:
+    """Return the options, columns and serializer of a typed read."""
     made: TypedRows = unpacked(pickled)
     return made
 
 
-def decoded(request: Mapping[str, Any]) -> str:
+def decoded(request: Mapping[str, Any], on_bad: OnBad | None) -> str:
     """Return the rows of a batch as an Arrow stream in Base64, with the columns that the query uses.
 
-    Raises the error of a malformed event in mode FAILFAST.
+    ``on_bad`` receives the errors of malformed events. Raises the error of such an event in mode FAILFAST.
     """
-    read = _typed_rows(request["rows"])
+    read = typed_rows(request["rows"])
     columns = arrow_schema(spark.StructType.fromJson(json.loads(request["columns"])))
     stream, segment_id = StreamName(request["scope"], request["stream"]), request["segment_id"]
     times = SegmentTimes(*(np.array(request[name], np.int64) for name in ("places", "lows", "highs")))
-    builder = row_builder(read.schema, read.options, read.serializer, times=times)
+    builder = row_builder(read.schema, read.options, read.serializer, on_bad, times)
     parser = FrameParser(request["offset"], segment=segment_name(stream, segment_id))
     sink = pa.BufferOutputStream()
     # Without columns, a batch would lose the number of its rows.

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import Deadline
+from pravega_connector.core.io import in_background
 from pravega_connector.core.retry import Attempts
 from pravega_connector.errors import ConnectionLostError, NoSuchSegmentError, SegmentTruncatedError
 from pravega_connector.reader.slices import SegmentSlice, data_loss
 from pravega_connector.rows.options.source import SourceOptions
-from pravega_connector.spark.jvm.decoding import decoded
+from pravega_connector.spark.jvm.decoding import decoded, typed_rows
 from pravega_connector.spark.jvm.messages import answered, place_fields, unpacked
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.data_loss import pass_over
@@ -35,6 +36,7 @@ from pravega_connector.wire.codec import decode
 from pravega_serde.errors import PravegaError
 
 if TYPE_CHECKING:
+    from pravega_connector.spark.jvm.task_letters import SliceLetters
     from pravega_connector.spark.jvm.task_writes import TaskWrites
 
 _NOWHERE: Final = SegmentPlace(("", 0), "", 0.0)
@@ -50,6 +52,7 @@ class Sessions:
         self._attempts: dict[int, Attempts] = {}
         self._writes: TaskWrites | None = None
         self._decoding = threading.Lock()
+        self._letters: dict[int, dict[tuple[str, str, int], SliceLetters]] = {}
 
     def begin(self, request: Request) -> None:
         """Prepare the answer to a request, before the line after it is read: that line may end the session."""
@@ -57,6 +60,10 @@ class Sessions:
             from pravega_connector.spark.jvm.task_writes import TaskWrites  # noqa: PLC0415 - a read does not load the sink
 
             self._writes = TaskWrites()
+        if request["do"] == "decode" and typed_rows(request["rows"]).options.has_dead_letters:
+            from pravega_connector.spark.jvm.task_letters import SliceLetters  # noqa: PLC0415 - few reads have a queue
+
+            self._letters.setdefault(request["session"], {}).setdefault(_segment(request), SliceLetters(request))
 
     def answer(self, request: Request) -> Any:
         """Return the answer to a request. Raises the error with which the task must end."""
@@ -64,8 +71,11 @@ class Sessions:
             assert self._writes is not None, "the request has begun"
             return self._writes.answer(request)
         if request["do"] == "decode":
-            with self._decoding:  # serializers are not shared by threads elsewhere
-                return {"rows": decoded(request)}
+            return self._decoded(request)
+        if request["do"] == "complete":
+            for letters in self._letters_of(request):
+                letters.complete()
+            return None
         options = _options(request["options"])
         client = client_of(options, service=True)
         stream, segment_id = StreamName(request["scope"], request["stream"]), request["segment_id"]
@@ -82,6 +92,22 @@ class Sessions:
             attempts.done()
         return _retry(client, options, attempts, request)
 
+    def _decoded(self, request: Request) -> dict[str, Any]:
+        """Return the rows of a batch. Its dead letters are durable, or in the file of its slice."""
+        letters = self._letters.get(request["session"], {}).get(_segment(request))
+        with self._decoding:  # serializers are not shared by threads elsewhere
+            rows = decoded(request, None if letters is None else letters.add)
+        return {"rows": rows, "letters": 0 if letters is None else letters.write()}
+
+    def _letters_of(self, request: Request) -> list[SliceLetters]:
+        """Return the dead letters of a session. Raises ConnectionLostError if another process has some of them."""
+        found = list(self._letters.get(request["session"], {}).values())
+        if sum(letters.written for letters in found) != request["letters"]:
+            raise ConnectionLostError(
+                "the Python process that stored the dead letters of this task has ended: Spark must run the task again"
+            )
+        return found
+
     def end(self, session: int) -> None:
         """Forget the outage of a range that was read, or given up."""
         attempts = self._attempts.pop(session, None)
@@ -89,6 +115,12 @@ class Sessions:
             attempts.done()
         if self._writes is not None:
             self._writes.end(session)
+        for letters in self._letters.pop(session, {}).values():
+            in_background(letters.close, "pravega-letters")
+
+
+def _segment(request: Request) -> tuple[str, str, int]:
+    return request["scope"], request["stream"], request["segment_id"]
 
 
 @functools.lru_cache(maxsize=64)

@@ -48,34 +48,41 @@ def check_letter_box(client: PravegaClient, options: SourceOptions) -> None:
             ) from error
 
 
-def letter_box(
+def task_letter_box(
     client: PravegaClient, options: SourceOptions, schema: pa.Schema, piece: SegmentSlice, stop: int | None
 ) -> AbstractContextManager[LetterBox | None]:
-    """Return the dead-letter writer of a slice up to ``stop``, for a ``with`` block.
+    """Return the dead-letter writer of a slice up to ``stop`` in a task of Spark, for a ``with`` block.
 
     It is None if the options name no dead-letter queue.
     """
     if not options.has_dead_letters:
         return nullcontext()
+    from pyspark import TaskContext  # noqa: PLC0415 - exports work without Spark
+
+    context = TaskContext.get()
+    query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
     # A directory has a file for each range of a segment. A partial read must not replace the file of a full read.
     end = piece.end if stop is None else min(piece.end, stop)
-    reading = SliceReading(replace(piece, end=end), _reader(options, schema))
+    return letter_box(client, options, schema, replace(piece, end=end), query)
+
+
+def letter_box(
+    client: PravegaClient, options: SourceOptions, schema: pa.Schema, piece: SegmentSlice, query: str | None
+) -> LetterBox:
+    """Return the dead-letter writer of a slice. ``query`` is the id of the streaming query, if there is one."""
+    reading = SliceReading(piece, _reader(options, schema, query))
     if options.dead_letter_path is not None:
         return FileLetters(Path(options.dead_letter_path), reading)
     return StreamLetters(client.stores, options.dead_letter_stream_name(), reading)
 
 
-def _reader(options: SourceOptions, schema: pa.Schema) -> str:
+def _reader(options: SourceOptions, schema: pa.Schema, query: str | None) -> str:
     """Return the identity of a read: equal reads of the same query, if there is one, find the same malformed events.
 
     With another schema, other events may be malformed. If their dead letters had the same numbers, the server would
     treat some of them as duplicates. Limits, timeouts and addresses are not part of the identity, so a restarted query
     may change them.
     """
-    from pyspark import TaskContext  # noqa: PLC0415 - exports work without Spark
-
-    context = TaskContext.get()
-    query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
     unused = set() if options.encrypted_fields is not None else {each.name for each in fields(EncryptionOptions)}
     names = [*(each.name for each in fields(FormatOptions) if each.name not in unused), *_DECIDING]
     given = [f"{name}={getattr(options, name)!r}" for name in names if getattr(options, name) is not None]

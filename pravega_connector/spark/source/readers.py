@@ -53,7 +53,7 @@ from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.known_clusters import client_of, note_answer
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.source.data_loss import DataLoss, pass_over
-from pravega_connector.spark.source.dead_letters import check_letter_box, letter_box
+from pravega_connector.spark.source.dead_letters import check_letter_box, task_letter_box
 from pravega_connector.spark.source.offset_planner import QueryPlan, stream_planner
 from pravega_connector.spark.source.progress import Progress, PublishedPosition
 from pravega_connector.spark.source.streams import Streams
@@ -99,7 +99,7 @@ def read_rows(
     If the options name a dead-letter queue, malformed events are durable there before the rows of their batch are
     passed on. Lost data raises DataLossError or is skipped, as the options say.
     """
-    with letter_box(client, options, schema, piece, stop) as letters:
+    with task_letter_box(client, options, schema, piece, stop) as letters:
         builder = row_builder(schema, options, serializer, None if letters is None else letters.write, times)
         at = piece.start
         while at < piece.end:
@@ -380,6 +380,11 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, available_now_base())
             raise ConfigError(
                 "real-time mode has no event times, because watermarks come after the events: leave "
                 "'event_time_low' and 'event_time_high' out of option 'columns', or use another trigger"
+            )
+        if self.options.dead_letter_path is not None:
+            raise ConfigError(
+                "real-time mode has no files of dead letters, which are complete when a range was read to its end: set "
+                "'dead_letter_stream' instead of 'dead_letter_path', or use another trigger"
             )
 
     def follow(self, start: dict[str, Any], tasks: int) -> Sequence[InputPartition]:

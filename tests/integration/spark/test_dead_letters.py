@@ -61,15 +61,23 @@ def box(
     return options, lambda: [json.loads(line) for line in lines()]
 
 
-@pytest.fixture
-def options(config: PravegaConfig, box: tuple[dict[str, str], Letters]) -> dict[str, str]:
-    return {"controller": config.controller, "format": "json", **box[0]}
+@pytest.fixture(params=["python", "jvm"])
+def session(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession:
+    return spark if request.param == "python" else request.getfixturevalue("jvm_session")
 
 
 @pytest.fixture
-def load(spark: SparkSession, stream: StreamName, options: dict[str, str]) -> Callable[..., DataFrame]:
+def options(
+    request: pytest.FixtureRequest, session: SparkSession, config: PravegaConfig, box: tuple[dict[str, str], Letters]
+) -> dict[str, str]:
+    reader = "python" if session is request.getfixturevalue("spark") else "jvm"
+    return {"controller": config.controller, "format": "json", "raw_reader": reader, **box[0]}
+
+
+@pytest.fixture
+def load(session: SparkSession, stream: StreamName, options: dict[str, str]) -> Callable[..., DataFrame]:
     def load(schema: str = "n INT", **more: str) -> DataFrame:
-        return spark.read.format("pravega").options(**(options | more)).schema(schema).load(str(stream))
+        return session.read.format("pravega").options(**(options | more)).schema(schema).load(str(stream))
 
     return load
 
@@ -145,12 +153,14 @@ def test_a_task_that_is_tried_again(load, each_once, tmp_path, more):
 
 
 @pytest.fixture
-def query(spark: SparkSession, stream: StreamName, options: dict[str, str], checkpoint: str) -> Callable[[], list[int]]:
+def query(
+    session: SparkSession, stream: StreamName, options: dict[str, str], checkpoint: str
+) -> Callable[[], list[int]]:
     """Run the query until it has all, in batches of 200; the numbers that it gave in this run."""
 
     def run() -> list[int]:
         found: list[int] = []
-        reader = spark.readStream.format("pravega").options(
+        reader = session.readStream.format("pravega").options(
             **options, start_stream_cut="earliest", max_rows_per_trigger="200"
         )
         started = (
@@ -182,7 +192,11 @@ from pravega_connector.spark.data_source import PravegaDataSource
 stream, checkpoint, options = sys.argv[1], sys.argv[2], dict(pair.split("=", 1) for pair in sys.argv[3:])
 spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
          .config("spark.log.level", "OFF").getOrCreate())
-spark.dataSource.register(PravegaDataSource)
+if options["raw_reader"] == "jvm":
+    from pyspark_pravega import configure
+    configure(spark)
+else:
+    spark.dataSource.register(PravegaDataSource)
 def each(frame, batch):
     print(batch, frame.count(), flush=True)
     if batch == 1:
@@ -198,8 +212,8 @@ def each(frame, batch):
 @pytest.mark.timeout(600)  # its own Spark takes its time on a machine that has other work
 def test_a_driver_that_is_killed(query, each_once, box, options, stream, checkpoint, start_python):
     killed = start_python(KILLED, stream, checkpoint, *(f"{name}={value}" for name, value in options.items()))
-    output, _ = killed.communicate(timeout=480)
-    assert killed.returncode == -signal.SIGKILL
+    output, errors = killed.communicate(timeout=480)
+    assert killed.returncode == -signal.SIGKILL, errors
     assert [line.split()[0] for line in output.splitlines()] == ["0", "1"]
     before = len(box[1]())
     assert 0 < before < len(BAD), "some letters were written before"
@@ -229,6 +243,14 @@ def test_the_stream_of_letters_scales_between_two_readings(client, load, each_on
         client.controller.scale_stream(letters, [segment.id], ranges)
     assert load().count() == len(GOOD)
     each_once()
+
+
+@pytest.mark.parametrize("box", ["stream"], indirect=True)
+def test_each_reader_finds_the_letters_of_the_other(spark, jvm_session, config, stream, box, each_once):
+    for session, reader in (spark, "python"), (jvm_session, "jvm"), (spark, "python"):
+        source = session.read.format("pravega").options(controller=config.controller, format="json", raw_reader=reader)
+        assert source.options(**box[0]).schema("n INT").load(str(stream)).count() == len(GOOD)
+        each_once()
 
 
 @pytest.mark.parametrize("box", ["stream"], indirect=True)

@@ -212,7 +212,6 @@ def test_a_streaming_query_decodes_in_the_jvm(jvm_session, config, malformed, re
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"dead_letter_path": "/tmp/letters"}, "a dead-letter queue"),
         ({"envelope": "cloudevents"}, "option 'envelope'"),
         ({"routing_key": "k", "routing_key_field": "note"}, "option 'routing_key_field'"),
     ],

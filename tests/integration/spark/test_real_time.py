@@ -1,5 +1,6 @@
 """Spark's real-time mode with the JVM reader: events during a batch, changes of the trigger, scaling, and faults."""
 
+import base64
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -312,6 +313,26 @@ def test_a_malformed_event_among_others(run, client, source, avro, eventually, m
         assert bad["offset"] == 8 + len(events[0])
 
 
+def test_a_dead_letter_is_written_once_by_each_run_of_a_batch(run, client, source, avro, eventually):
+    letters, serializer = StreamName(source.scope, "letters"), AvroSerializer(ORDER)
+    client.create_stream(letters)
+    first, second = orders(range(2))
+    with client.writer(source) as writer:
+        for event in (serializer.serialize(first), b"\xff", serializer.serialize(second), b"\xfe"):
+            writer.write(event, routing_key="one segment")
+
+    def found() -> list[bytes]:
+        return [base64.b64decode(json.loads(letter)["event"]) for letter in client.read(letters)]
+
+    for attempt in range(2):  # the first one is stopped in its batch, which the second one repeats
+        query = run.start(ENDLESS, expressions=FOLDED, dead_letter_stream="letters", **avro)
+        expected = [first, second] * (attempt + 1)
+        eventually(lambda: query.exception() or (shown(run.rows) == expected and len(found()) == 2))  # noqa: B023 - used here
+        assert query.exception() is None
+        assert found() == [b"\xff", b"\xfe"]
+        query.stop()
+
+
 def test_after_decoded_events_micro_batches_continue(run, client, source, avro, eventually):
     expected: list[dict[str, Any]] = []
     for number, trigger in enumerate((SHORT, AVAILABLE, SHORT)):
@@ -329,7 +350,7 @@ def test_after_decoded_events_micro_batches_continue(run, client, source, avro, 
     assert sorted(shown(run.rows), key=lambda each: each["id"]) == expected
 
 
-def test_errors_name_what_to_do(run, spark, eventually):
+def test_errors_name_what_to_do(run, spark, avro, tmp_path):
     def error(**given: Any) -> str:
         query = run.start(ENDLESS, **given)
         with pytest.raises(PySparkException) as raised:
@@ -337,5 +358,6 @@ def test_errors_name_what_to_do(run, spark, eventually):
         return str(raised.value)
 
     assert "real-time mode has no event times" in error(columns="event,event_time_low")
+    assert "set 'dead_letter_stream' instead" in error(expressions=FOLDED, dead_letter_path=str(tmp_path), **avro)
     # Spark's own: without the jar, this project is not asked.
     assert "STREAMING_REAL_TIME_MODE.INPUT_STREAM_NOT_SUPPORTED" in error(session=spark.newSession())

@@ -1,11 +1,13 @@
 package pravegaserde.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.util.Base64;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
+import org.apache.spark.TaskContext;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
@@ -25,8 +27,12 @@ final class PythonRows implements AutoCloseable {
         .map(ArrowColumnVector::new).toArray(ColumnVector[]::new);
   }
 
-  /** Let Python decode the events of a batch into the columns that the query uses. Throws the error of an event. */
-  static PythonRows of(EventColumns rows, TypedPlan plan, StructType columns, Support support) throws IOException {
+  /**
+   * Let Python decode the events of a batch into the columns that the query uses, and store its dead letters. The slice
+   * is read up to {@code end}. Throws the error of an event.
+   */
+  static PythonRows of(EventColumns rows, TypedPlan plan, StructType columns, Support support, long end)
+      throws IOException {
     int last = rows.count - 1;
     byte[] events = new byte[rows.starts[last] + EventColumns.HEADER + rows.lengths[last]];
     rows.data.get(0, events);
@@ -34,18 +40,27 @@ final class PythonRows implements AutoCloseable {
     ObjectNode request = Planning.request("decode").put("rows", plan.rows()).put("columns", columns.json());
     request.put("scope", slice.scope()).put("stream", slice.stream()).put("segment_id", slice.segmentId());
     request.put("offset", rows.base).put("data", Base64.getEncoder().encodeToString(events));
+    request.put("start", slice.start()).put("end", end);
+    request.put("query", TaskContext.get().getLocalProperty("sql.streaming.queryId"));
     request.set("places", Planning.JSON.valueToTree(slice.places()));
     request.set("lows", Planning.JSON.valueToTree(slice.lows()));
     request.set("highs", Planning.JSON.valueToTree(slice.highs()));
-    return new PythonRows(Base64.getDecoder().decode(support.ask(request).get("rows").asText()));
+    JsonNode answer = support.ask(request);
+    support.letters += answer.get("letters").asLong();
+    return new PythonRows(Base64.getDecoder().decode(answer.get("rows").asText()));
   }
 
   /** Return the next rows, or null after the last ones. */
   ColumnarBatch next() throws IOException {
-    if (!stream.loadNextBatch()) {
-      return null;
+    return stream.loadNextBatch() ? new ColumnarBatch(columns, stream.getVectorSchemaRoot().getRowCount()) : null;
+  }
+
+  /** Close rows, if there are some, and return null. */
+  static PythonRows closed(PythonRows rows) {
+    if (rows != null) {
+      rows.close();
     }
-    return new ColumnarBatch(columns, stream.getVectorSchemaRoot().getRowCount());
+    return null;
   }
 
   @Override

@@ -65,7 +65,7 @@ final class SegmentReader extends SegmentClient implements PartitionReader<Colum
         if (batch != null) {
           return true;
         }
-        closePython();
+        python = PythonRows.closed(python);
       }
       if (slice == null) {
         if (nextSlice == task.slices.length) {
@@ -94,16 +94,9 @@ final class SegmentReader extends SegmentClient implements PartitionReader<Colum
         batch = rows.batch();
         return true;
       }
-      if (rows.count > 0) {
-        python = PythonRows.of(rows, typed, columns, support); // an event is in doubt
+      if (rows.count > 0) { // an event is in doubt
+        python = PythonRows.of(rows, typed, columns, support, Math.min(slice.end(), task.stop));
       }
-    }
-  }
-
-  private void closePython() {
-    if (python != null) {
-      python.close();
-      python = null;
     }
   }
 
@@ -120,7 +113,7 @@ final class SegmentReader extends SegmentClient implements PartitionReader<Colum
     if (carried > 0) {
       recover(support.frame(position - carried, bytesOfCarried()));
     }
-    support.ended();
+    support.completed();
     slice = null;
     if (!inFlight.isEmpty()) {
       unlink();
@@ -316,7 +309,7 @@ final class SegmentReader extends SegmentClient implements PartitionReader<Colum
 
   @Override
   public void close() {
-    closePython();
+    python = PythonRows.closed(python);
     unlink();
     support.ended();
   }

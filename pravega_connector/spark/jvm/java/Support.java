@@ -34,14 +34,12 @@ final class Support {
   private final JsonNode settings;
   private final long number = NUMBERS.incrementAndGet();
   private boolean progressed;
+  /** Dead letters of the slice that Python has stored. */
+  long letters;
   private Helper helper;
 
   Support(String settings) {
-    try {
-      this.settings = Planning.JSON.readTree(settings);
-    } catch (IOException error) {
-      throw new ReadException("the settings of a task cannot be read: " + error.getMessage());
-    }
+    this.settings = Planning.parse(settings);
   }
 
   double quiet() {
@@ -85,8 +83,17 @@ final class Support {
     progressed = true;
   }
 
+  /** Note that the slice was read to its end: its dead letters are complete. */
+  void completed() {
+    if (letters > 0) {
+      ask(Planning.request("complete").put("letters", letters));
+    }
+    ended();
+  }
+
   /** Note that the slice is done. */
   void ended() {
+    letters = 0;
     if (helper != null) {
       helper.send(Planning.request("end").put("session", number).toString());
       helper = null;

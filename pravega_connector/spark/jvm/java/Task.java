@@ -58,10 +58,6 @@ final class Task implements InputPartition {
   }
 
   private static long[] longs(JsonNode values) {
-    long[] found = new long[values.size()];
-    for (int i = 0; i < found.length; i++) {
-      found[i] = values.get(i).asLong();
-    }
-    return found;
+    return Planning.JSON.convertValue(values, long[].class);
   }
 }

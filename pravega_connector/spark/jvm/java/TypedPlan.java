@@ -1,6 +1,7 @@
 package pravegaserde.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.List;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -45,11 +46,6 @@ record TypedPlan(String json) implements java.io.Serializable {
   }
 
   private static boolean contains(JsonNode names, String column) {
-    for (JsonNode name : names) {
-      if (name.asText().equals(column)) {
-        return true;
-      }
-    }
-    return false;
+    return Planning.JSON.convertValue(names, List.class).contains(column);
   }
 }

@@ -130,7 +130,7 @@ final class TailReader implements SupportsRealTimeRead<InternalRow> {
 
   /** Pass the next event. Return false if it has no row. */
   private boolean advance() throws IOException {
-    closePython();
+    python = PythonRows.closed(python);
     int size = size();
     if (!together) {
       rows.data = frames.slice(at, size);
@@ -145,17 +145,10 @@ final class TailReader implements SupportsRealTimeRead<InternalRow> {
       row = rows.batch().getRow(next++);
       return true;
     }
-    python = PythonRows.of(rows, typed, columns, support);
+    python = PythonRows.of(rows, typed, columns, support, rows.slice.end());
     ColumnarBatch found = python.next();
     row = found == null || found.numRows() == 0 ? null : found.getRow(0);
     return row != null;
-  }
-
-  private void closePython() {
-    if (python != null) {
-      python.close();
-      python = null;
-    }
   }
 
   private void follow() {
@@ -207,7 +200,7 @@ final class TailReader implements SupportsRealTimeRead<InternalRow> {
   @Override
   public void close() {
     threads.forEach(Thread::interrupt);
-    closePython();
+    python = PythonRows.closed(python);
     support.ended();
   }
 }
