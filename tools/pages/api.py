@@ -96,9 +96,10 @@ def index(_: str) -> str:
         for name, each in PAGES.items():
             if next(iter(each.names)).replace("pyspark_pravega", "pravega_connector").startswith(package):
                 lines.append(f"| [{each.title}]({name}.md) | {each.about.partition('. ')[0]} |")
-    lines += ["", "## All names", "", "| name | page |", "|---|---|"]
-    pages = {known: each.title for each in PAGES.values() for known in names_of(each)}
-    lines += [f"| [`{name}`]({_entries()[name]}) | {pages[name]} |" for name in sorted(pages, key=str.lower)]
+    lines += ["", "## All names", "", "| page | names |", "|---|---|"]
+    for each in PAGES.values():
+        links = [f"[`{name}`]({_entries()[name]})" for name in sorted(names_of(each), key=str.lower)]
+        lines.append(f"| {each.title} | {', '.join(links)} |")
     return "\n".join(lines) + "\n"
 
 
