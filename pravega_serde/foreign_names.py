@@ -107,7 +107,6 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         "from_avro from_protobuf from_json": "use `from_pravega(column, format)`, which has all formats",
         "to_avro to_protobuf to_json": "use `to_pravega(column, format)`, which has all formats",
         "PravegaSource PravegaSink": "`PravegaDataSource` is both; Spark finds it as format('pravega')",
-        "configure from_pravega to_pravega register_functions register_streams": "import it from `pyspark_pravega`",
         "register": "not needed: Spark finds format('pravega') if this package is installed",
     },
     "asyncio": {

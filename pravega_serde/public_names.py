@@ -20,8 +20,8 @@ from typing import Any, Final
 from pravega_serde.foreign_names import ELSEWHERE
 from pravega_serde.suggestions import UnknownNameError, by_words, nearest
 
-# Packages loaded until now, with their public names.
-_PUBLIC: Final[dict[str, list[str]]] = {}
+# Packages loaded until now, with their public names. Few programs have loaded pyspark_pravega when they need this.
+_PUBLIC: Final[dict[str, list[str]]] = {"pyspark_pravega": ["configure", "register_functions", "register_streams"]}
 _MOST: Final = 3  # names in a hint
 _NEEDS_SPARK: Final = "it requires Spark; install it with: pip install 'pravega-serde[spark]'"
 

@@ -255,6 +255,13 @@ def test_the_table_of_names_is_true():
         assert here.count("`") == 2 * len(re.findall(r"`[\w.]+(?:\([\w, ]*\))?`", here))
 
 
+@pytest.mark.parametrize("name", ["configure", "register_functions", "register_streams"])
+def test_a_name_for_spark_names_its_package(name):
+    code = f"try: from pravega_connector import {name}\nexcept ImportError as error: print(error)"
+    assert python("-c", code).endswith(f": write from pyspark_pravega import {name}\n")
+    assert name in pyspark_pravega.__all__
+
+
 def resolve(reference: str) -> Any:
     first, *rest = reference.removeprefix("pravega_serde.").split(".")
     found = getattr(pravega_connector, first, None) or getattr(pravega_serde, first)
