@@ -10,13 +10,17 @@ from __future__ import annotations
 import base64
 import functools
 import json
-from collections.abc import Mapping
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as spark
 
+from pravega_connector.core.io import in_background
 from pravega_connector.reader.rows import OnBad, corrupt_names, has_required
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.watermarks import SegmentTimes
@@ -30,6 +34,9 @@ from pravega_connector.wire import FrameParser, StreamName, segment_name
 from pravega_serde.columnar import select
 from pravega_serde.serializer_interface import Serializer
 
+_log: Final = logging.getLogger(__name__)
+#: Seconds between two questions to the registry about new ids.
+REFRESH_SECONDS: Final = 30.0
 # Types of the decoder's columns, in addition to those with parts.
 _TYPES: Final = (
     *(
@@ -72,6 +79,37 @@ def decoder_plan(
     rows = packed(TypedRows(options, schema, serializer))
     kept = [name for name in corrupt if name not in metadata and name in schema.names]
     return steps(own) | {"metadata": metadata, "corrupt": kept, "rows": rows}
+
+
+class NewerDecoders:
+    """Decoders of a streaming query for the encoding ids that its registry gets while it runs.
+
+    A thread asks the registry, so a batch never waits for it. Python decodes the events of new ids until the decoders
+    are there, and if Java has none.
+    """
+
+    def __init__(self, plan: Callable[[], dict[str, Any]]) -> None:
+        """``plan`` returns the plan of the decoders of all ids that the registry has."""
+        self._plan = plan
+        self._taken: Any = None
+        self._due = time.monotonic() + REFRESH_SECONDS
+        self._asked: Future[dict[str, Any]] | None = None
+
+    def take(self) -> dict[str, Any] | None:
+        """Return the plan if it may have other decoders than the last one, and None otherwise."""
+        if self._asked is None and time.monotonic() >= self._due:
+            self._asked = in_background(self._plan, "pravega-decoders")
+        if self._asked is None or not self._asked.done():
+            return None
+        asked, self._asked, self._due = self._asked, None, time.monotonic() + REFRESH_SECONDS
+        if (error := asked.exception()) is not None:
+            _log.info("events with new ids of the registry are decoded by Python: %s", error)
+            return None
+        found = asked.result()
+        if found["decoders"] == self._taken:
+            return None
+        self._taken = found["decoders"]
+        return found
 
 
 def steps(serializer: Serializer[Any]) -> dict[str, Any]:

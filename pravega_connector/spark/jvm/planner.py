@@ -24,12 +24,18 @@ from pravega_connector.rows.options import CommonOptions
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.jvm import write_planner
-from pravega_connector.spark.jvm.decoding import decoder_plan
+from pravega_connector.spark.jvm.decoding import NewerDecoders, decoder_plan
 from pravega_connector.spark.jvm.messages import NotInJvmError, TaskOptions, answered, packed, place_fields
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader
 from pravega_connector.spark.source.tasks import SlicesPartition
-from pravega_connector.spark.versions import HAS_FILTERS, HAS_REAL_TIME, DataSourceStreamReader, arrow_schema
+from pravega_connector.spark.versions import (
+    HAS_FILTERS,
+    HAS_REAL_TIME,
+    DataSourceStreamReader,
+    InputPartition,
+    arrow_schema,
+)
 from pravega_connector.wire import segment_name
 from pravega_serde.errors import PravegaError
 
@@ -68,6 +74,7 @@ class Planner:
             tuple(context._python_includes),
         )
         self._queries: dict[str, PravegaStreamReader] = {}
+        self._newer: dict[str, NewerDecoders] = {}
         self._numbers = itertools.count(1)
         self._actions: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             "schema": self._schema,
@@ -156,9 +163,12 @@ class Planner:
 
     def _stream(self, request: Mapping[str, Any]) -> dict[str, Any]:
         source, schema = self._source(request), _schema_of(request)
-        reader = PravegaStreamReader(*source.reader_arguments(schema))
+        options, columns, serializer = source.reader_arguments(schema)
+        reader = PravegaStreamReader(options, columns, serializer)
         query = str(next(self._numbers))
         self._queries[query] = reader
+        if options.from_registry:
+            self._newer[query] = NewerDecoders(lambda: decoder_plan(options, schema, columns, serializer))
         return {"query": query, "support": self._support(reader.options), "real_time": HAS_REAL_TIME}
 
     def _query(self, request: Mapping[str, Any]) -> PravegaStreamReader:
@@ -168,21 +178,24 @@ class Planner:
         found = self._query(request).reportLatestOffset()
         return None if found is None else json.dumps(found)
 
-    def _tasks_between(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _tasks_between(self, request: Mapping[str, Any]) -> dict[str, Any]:
         reader = self._query(request)
-        partitions = reader.partitions(json.loads(request["start"]), json.loads(request["end"]))
-        return _tasks(client_of(reader.options, service=True), partitions)
+        return self._planned(request, reader.partitions(json.loads(request["start"]), json.loads(request["end"])))
+
+    def _planned(self, request: Mapping[str, Any], partitions: Iterable[InputPartition]) -> dict[str, Any]:
+        """Return the tasks of a batch, with the decoders if they have changed."""
+        newer = self._newer.get(request["query"])
+        tasks = _tasks(client_of(self._query(request).options, service=True), partitions)
+        return {"tasks": tasks, "decoder": None if newer is None else newer.take()}
 
     def _real_time(self, request: Mapping[str, Any]) -> None:
         """Raise an error for a query that real-time mode does not have."""
         self._query(request).prepare_for_real_time()
 
-    def _follow(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _follow(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tasks of a batch in real-time mode: all run at once, so at most as many as there are slots."""
-        reader = self._query(request)
         slots = self.context.defaultParallelism // int(self.context.getConf().get("spark.task.cpus", "1"))
-        partitions = reader.follow(json.loads(request["start"]), max(slots, 1))
-        return _tasks(client_of(reader.options, service=True), partitions)
+        return self._planned(request, self._query(request).follow(json.loads(request["start"]), max(slots, 1)))
 
     def _end_of_followed(self, request: Mapping[str, Any]) -> str:
         return json.dumps(self._query(request).end_of_followed(map(json.loads, request["positions"])))
@@ -193,6 +206,7 @@ class Planner:
             self._query(request).commit(json.loads(request["end"]))
 
     def _stop(self, request: Mapping[str, Any]) -> None:
+        self._newer.pop(request["query"], None)
         reader: DataSourceStreamReader | None = self._queries.pop(request["query"], None)
         if reader is not None:
             reader.stop()

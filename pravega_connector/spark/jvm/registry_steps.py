@@ -1,7 +1,7 @@
 """Steps of the JVM's decoders for events with the header of a schema registry.
 
-The driver asks the registries for all ids that events may have, and sends the steps of each id. An event with an id
-that follows later is in doubt, so Python decodes its batch.
+The driver asks the registries for all ids that events may have, and sends the steps of each id. A streaming query asks
+again while it runs. Until then, an event with a later id is in doubt, so Python decodes its batch.
 """
 
 from __future__ import annotations

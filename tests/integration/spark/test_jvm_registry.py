@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.jvm import decoding
+from pravega_connector.spark.jvm.decoding import NewerDecoders
 from pravega_connector.wire import StreamName
 from pravega_serde.avro import avro_schema_of
 from pravega_serde.json import json_schema_of
@@ -215,6 +216,36 @@ def test_a_version_that_is_registered_after_the_query_was_planned(
         query.stop()
     assert sorted(map(str, found)) == selected(read("python", "id BIGINT, note STRING, offset BIGINT"))
     assert len(found) == 2 * COUNT
+
+
+@pytest.mark.parametrize("uri", REGISTRIES[:2], indirect=True)
+def test_a_running_query_gets_the_decoders_of_a_new_version(
+    jvm_session, config, stream_name, read, write, uri, group, tmp_path, only_java, monkeypatch
+):
+    taken: list[Any] = []
+    take = NewerDecoders.take
+    monkeypatch.setattr(NewerDecoders, "take", lambda decoders: taken.append(take(decoders)) or taken[-1])
+    monkeypatch.setattr(decoding, "REFRESH_SECONDS", 0)
+    write("avro", VERSIONS[0])
+    source = jvm_session.readStream.format("pravega").options(controller=config.controller, raw_reader="jvm")
+    source = source.options(registry=uri, group=group, columns="offset", start_stream_cut="earliest")
+    found: list[Any] = []
+    writer = source.load(str(stream_name)).writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
+    query = writer.option("checkpointLocation", str(tmp_path)).start()
+    try:
+        query.processAllAvailable()
+        only_java()  # plans that the query gets from now on
+        for written in range(2, 100):
+            write("avro", VERSIONS[1])
+            query.processAllAvailable()
+            assert len(found) == written * COUNT
+            if any(plan is not None and len(plan["decoders"]) == 2 for plan in taken[:-1]):
+                return  # Java has decoded the last batch
+        raise AssertionError(f"the query has the decoders of one version only: {taken}")
+    finally:
+        query.stop()
+        rows = sorted(map(str, found))
+        assert rows == selected(read("python", "id BIGINT, note STRING, offset BIGINT"))
 
 
 @pytest.mark.parametrize("uri", ["pravega"], indirect=True)

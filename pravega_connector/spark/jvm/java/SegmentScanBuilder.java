@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.connector.read.Scan;
@@ -69,10 +70,8 @@ final class SegmentScanBuilder implements ScanBuilder, SupportsPushDownRequiredC
 
   private static ObjectNode encoded(String kind, String attribute, Object value) {
     Object[] values = value instanceof Object[] many ? many : new Object[] {value};
-    for (Object each : values) {
-      if (!(each instanceof Long || each instanceof String)) {
-        return null;
-      }
+    if (!Arrays.stream(values).allMatch(each -> each instanceof Long || each instanceof String)) {
+      return null;
     }
     ObjectNode node = Planning.JSON.createObjectNode().put("kind", kind).put("attribute", attribute);
     return node.set("value", Planning.JSON.valueToTree(value));

@@ -21,7 +21,7 @@ class SegmentStream implements MicroBatchStream, SupportsTriggerAvailableNow, Re
 
   final StructType columns;
   final String support;
-  final TypedPlan typed;
+  TypedPlan typed;
   private final String description;
   private final String query;
   /** Lag as last reported; null before the first report. */
@@ -54,13 +54,7 @@ class SegmentStream implements MicroBatchStream, SupportsTriggerAvailableNow, Re
 
   final ObjectNode request(String action, Offset start, Offset end) {
     ObjectNode request = Planning.request(action).put("query", query);
-    if (start != null) {
-      request.put("start", start.json());
-    }
-    if (end != null) {
-      request.put("end", end.json());
-    }
-    return request;
+    return request.put("start", start == null ? null : start.json()).put("end", end == null ? null : end.json());
   }
 
   @Override
@@ -121,7 +115,13 @@ class SegmentStream implements MicroBatchStream, SupportsTriggerAvailableNow, Re
 
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    return Task.all(ask("tasks", start, end));
+    return planned(ask("tasks", start, end));
+  }
+
+  /** Return the tasks of a batch. From it on, the query may have more decoders: for new ids of a registry. */
+  final InputPartition[] planned(JsonNode answer) {
+    typed = answer.hasNonNull("decoder") ? TypedPlan.of(answer.get("decoder")) : typed;
+    return Task.all(answer.get("tasks"));
   }
 
   @Override
