@@ -260,7 +260,7 @@ def _attributes(page: str, name: str, kind: type, members: list[tuple[str, Any]]
             text = linked(texts.get(field, ""), find, name).replace("|", "\\|")
             rows.append(f"| `{field}` | {_type_cell(annotation, find)} | {text} |")
     for known, member in members:
-        if not _is_call(member):
+        if not _is_call(member) and known != "deserializer":  # the page of serializers describes it
             rows.append(f"| `{known}` | {_type_cell(_result_of(member), find)} | {summary(member, find, name)} |")
     if rows:
         yield from ("", "| attribute | type | meaning |", "|---|---|---|", *rows)

@@ -40,7 +40,7 @@ Import the classes of the first section from `pravega_serde`, and the others fro
 clause with a base class, such as `ControllerError`, catches its subclasses too. In Python, `help(kind)` shows the cause
 and the fix.
 
-The attributes of a class are next to its name:
+The base class and the attributes of a class are next to its name:
 
 - the side at fault (`fault`): the caller or its machine (local), the server or the network (remote), or the events
   (data).
@@ -90,7 +90,7 @@ def _as_markdown(text: str) -> str:
 def _section(kind: type[PravegaError]) -> str:
     text, cause, fix = explained(kind)
     bases = [f"[`{each.__name__}`](#{each.code.lower()})" for each in kind.__bases__ if issubclass(each, PravegaError)]
-    known = ", a subclass of ".join([f"`{kind.__name__}`", *([" and ".join(bases)] if bases else [])])
+    known = f"`{kind.__name__}`" + (f" ({', '.join(bases)})" if bases else "")
     attributes = f"{kind.fault}, {'retriable, ' if kind.retriable else ''}exit {int(exit_code(kind.__new__(kind)))}"
     return (
         f"\n### {kind.code}\n\n{text}\n\n- **Class.** {known}: {attributes}.\n- **Cause.** {cause}\n- **Fix.** {fix}\n"

@@ -13,7 +13,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, Final
 
 import numpy as np
@@ -32,11 +32,14 @@ from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.versions import arrow_schema
 from pravega_connector.wire import FrameParser, StreamName, segment_name
 from pravega_serde.columnar import select
+from pravega_serde.errors import PravegaError
 from pravega_serde.serializer_interface import Serializer
 
 _log: Final = logging.getLogger(__name__)
-#: Seconds between two questions to the registry about new ids.
+#: Seconds between two polls of the registry for new ids.
 REFRESH_SECONDS: Final = 30.0
+#: Seconds that a batch waits for the registry. A slower answer is of use to the next batch.
+_PATIENCE: Final = 0.1
 # Types of the decoder's columns, in addition to those with parts.
 _TYPES: Final = (
     *(
@@ -84,8 +87,8 @@ def decoder_plan(
 class NewerDecoders:
     """Decoders of a streaming query for the encoding ids that its registry gets while it runs.
 
-    A thread asks the registry, so a batch never waits for it. Python decodes the events of new ids until the decoders
-    are there, and if Java has none.
+    A thread asks the registry, so a batch does not wait for an outage. Python decodes the events of new ids until these
+    decoders exist, or if Java has none.
     """
 
     def __init__(self, plan: Callable[[], dict[str, Any]]) -> None:
@@ -94,18 +97,25 @@ class NewerDecoders:
         self._taken: Any = None
         self._due = time.monotonic() + REFRESH_SECONDS
         self._asked: Future[dict[str, Any]] | None = None
+        self._failure = ""
 
     def take(self) -> dict[str, Any] | None:
         """Return the plan if it may have other decoders than the last one, and None otherwise."""
         if self._asked is None and time.monotonic() >= self._due:
             self._asked = in_background(self._plan, "pravega-decoders")
+            wait([self._asked], _PATIENCE)
         if self._asked is None or not self._asked.done():
             return None
         asked, self._asked, self._due = self._asked, None, time.monotonic() + REFRESH_SECONDS
-        if (error := asked.exception()) is not None:
-            _log.info("events with new ids of the registry are decoded by Python: %s", error)
+        try:
+            found, failure = asked.result(), ""
+        except (NotInJvmError, PravegaError) as error:
+            found, failure = None, str(error)
+        if failure not in ("", self._failure):
+            _log.info("the decoders were not refreshed, so Python decodes events with new ids: %s", failure)
+        self._failure = failure
+        if found is None:
             return None
-        found = asked.result()
         if found["decoders"] == self._taken:
             return None
         self._taken = found["decoders"]

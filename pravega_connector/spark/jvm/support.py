@@ -15,6 +15,7 @@ import logging
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +23,7 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.io import in_background
 from pravega_connector.core.retry import Attempts
-from pravega_connector.errors import ConnectionLostError, NoSuchSegmentError, SegmentTruncatedError
+from pravega_connector.errors import ConfigError, ConnectionLostError, NoSuchSegmentError, SegmentTruncatedError
 from pravega_connector.reader.slices import SegmentSlice, data_loss
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.jvm.decoding import decoded, typed_rows
@@ -46,13 +47,15 @@ Request = Mapping[str, Any]
 
 
 class Sessions:
-    """Outages of the ranges that are read in this JVM. Thread safe: a session has one request at a time."""
+    """Outages, dead letters and writes of the tasks of this JVM. Thread safe: a session has one request at a time."""
 
     def __init__(self) -> None:
         self._attempts: dict[int, Attempts] = {}
         self._writes: TaskWrites | None = None
         self._decoding = threading.Lock()
         self._letters: dict[int, dict[tuple[str, str, int], SliceLetters]] = {}
+        self._ended: deque[int] = deque(maxlen=1000)  # a request of a killed task may be answered after its end
+        self._lock = threading.Lock()
 
     def begin(self, request: Request) -> None:
         """Prepare the answer to a request, before the line after it is read: that line may end the session."""
@@ -60,10 +63,6 @@ class Sessions:
             from pravega_connector.spark.jvm.task_writes import TaskWrites  # noqa: PLC0415 - a read does not load the sink
 
             self._writes = TaskWrites()
-        if request["do"] == "decode" and typed_rows(request["rows"]).options.has_dead_letters:
-            from pravega_connector.spark.jvm.task_letters import SliceLetters  # noqa: PLC0415 - few reads have a queue
-
-            self._letters.setdefault(request["session"], {}).setdefault(_segment(request), SliceLetters(request))
 
     def answer(self, request: Request) -> Any:
         """Return the answer to a request. Raises the error with which the task must end."""
@@ -73,9 +72,7 @@ class Sessions:
         if request["do"] == "decode":
             return self._decoded(request)
         if request["do"] == "complete":
-            for letters in self._letters_of(request):
-                letters.complete()
-            return None
+            return self._complete(request)
         options = _options(request["options"])
         client = client_of(options, service=True)
         stream, segment_id = StreamName(request["scope"], request["stream"]), request["segment_id"]
@@ -93,20 +90,36 @@ class Sessions:
         return _retry(client, options, attempts, request)
 
     def _decoded(self, request: Request) -> dict[str, Any]:
-        """Return the rows of a batch. Its dead letters are durable, or in the file of its slice."""
-        letters = self._letters.get(request["session"], {}).get(_segment(request))
+        """Return the rows of a batch, and the number of its dead letters that :meth:`_complete` makes visible."""
+        letters = self._letters_of(request)
         with self._decoding:  # serializers are not shared by threads elsewhere
             rows = decoded(request, None if letters is None else letters.add)
         return {"rows": rows, "letters": 0 if letters is None else letters.write()}
 
-    def _letters_of(self, request: Request) -> list[SliceLetters]:
-        """Return the dead letters of a session. Raises ConnectionLostError if another process has some of them."""
+    def _letters_of(self, request: Request) -> SliceLetters | None:
+        """Return the dead letters of a slice; None if the read has no dead-letter queue."""
+        if not typed_rows(request["rows"]).options.has_dead_letters:
+            return None
+        from pravega_connector.spark.jvm.task_letters import SliceLetters  # noqa: PLC0415 - few reads have a queue
+
+        with self._lock:
+            if request["session"] in self._ended:
+                raise ConfigError("the task has ended")
+            known = self._letters.setdefault(request["session"], {})
+            segment = request["scope"], request["stream"], request["segment_id"]
+            if segment not in known:
+                known[segment] = SliceLetters(request)
+            return known[segment]
+
+    def _complete(self, request: Request) -> None:
+        """Complete the files of a slice. Raises ConnectionLostError if another process has some of its letters."""
         found = list(self._letters.get(request["session"], {}).values())
-        if sum(letters.written for letters in found) != request["letters"]:
+        if sum(letters.in_file for letters in found) != request["letters"]:
             raise ConnectionLostError(
                 "the Python process that stored the dead letters of this task has ended: Spark must run the task again"
             )
-        return found
+        for letters in found:
+            letters.complete()
 
     def end(self, session: int) -> None:
         """Forget the outage of a range that was read, or given up."""
@@ -115,12 +128,11 @@ class Sessions:
             attempts.done()
         if self._writes is not None:
             self._writes.end(session)
-        for letters in self._letters.pop(session, {}).values():
+        with self._lock:
+            self._ended.append(session)
+            found = self._letters.pop(session, {})
+        for letters in found.values():
             in_background(letters.close, "pravega-letters")
-
-
-def _segment(request: Request) -> tuple[str, str, int]:
-    return request["scope"], request["stream"], request["segment_id"]
 
 
 @functools.lru_cache(maxsize=64)

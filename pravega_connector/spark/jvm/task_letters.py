@@ -21,7 +21,8 @@ class SliceLetters:
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         """Prepare the dead letters of the slice of a request. Nothing is opened before the first of them."""
-        self.written = 0
+        self.in_file = 0
+        """Letters in a file that is not complete."""
         self._read, self._query = typed_rows(request["rows"]), request["query"]
         stream = StreamName(request["scope"], request["stream"])
         self._slice = SegmentSlice(stream, request["segment_id"], request["start"], request["end"])
@@ -36,7 +37,7 @@ class SliceLetters:
         self._found.append((batch, errors))
 
     def write(self) -> int:
-        """Store the kept events, and return how many: in a stream they are then durable.
+        """Store the kept events. They are durable in a stream; for a file, return how many it has more.
 
         Raises StreamNotFoundError, StreamSealedError, OutputFileError, retriable errors.
         """
@@ -50,9 +51,11 @@ class SliceLetters:
                 self._box = self._stack.enter_context(box)
             for batch, errors in found:
                 self._box.write(batch, errors)
-        count = sum(map(len, (errors for _, errors in found)))
-        self.written += count
-        return count
+        if self._read.options.dead_letter_path is None:
+            return 0
+        more = sum(len(errors) for _, errors in found)
+        self.in_file += more
+        return more
 
     def complete(self) -> None:
         """End a slice that was read to its end: a file appears under its name. Raises OutputFileError."""

@@ -383,8 +383,8 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, available_now_base())
             )
         if self.options.dead_letter_path is not None:
             raise ConfigError(
-                "real-time mode has no files of dead letters, which are complete when a range was read to its end: set "
-                "'dead_letter_stream' instead of 'dead_letter_path', or use another trigger"
+                "real-time mode does not support 'dead_letter_path', because a file is complete only when a range was "
+                "read to its end: set 'dead_letter_stream' instead, or use another trigger"
             )
 
     def follow(self, start: dict[str, Any], tasks: int) -> Sequence[InputPartition]:

@@ -7,15 +7,26 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from pravega_connector.client import PravegaClient, StreamCut
-from pravega_connector.errors import ConnectionLostError, DataLossError, MalformedStreamCutError, ProtocolError
+from pravega_connector.errors import (
+    ConfigError,
+    ConnectionLostError,
+    DataLossError,
+    MalformedStreamCutError,
+    ProtocolError,
+)
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.source import SourceOptions
-from pravega_connector.spark.jvm.messages import TaskOptions
+from pravega_connector.spark import pickling
+from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.jvm.decoding import TypedRows
+from pravega_connector.spark.jvm.messages import TaskOptions, packed, unpacked
 from pravega_connector.spark.jvm.support import Sessions
 from pravega_connector.spark.source.offset_planner import OPEN_END
 from pravega_connector.testing import InProcessPravega
@@ -58,6 +69,23 @@ def request_of(pravega: InProcessPravega, client: PravegaClient) -> Any:
         } | fields  # fmt: skip
 
     return request_of
+
+
+@pytest.fixture
+def decoding(pravega: InProcessPravega, request_of: Any, tmp_path: Path) -> Any:
+    """``decoding(events, offset)`` is a request about events of JSON; malformed ones go to files in ``tmp_path``."""
+    columns = StructType([StructField("n", IntegerType())])
+    options = {"controller": pravega.uri, "path": str(STREAM), "format": "json", "dead_letter_path": str(tmp_path)}
+    read = TypedRows(*PravegaDataSource(options).reader_arguments(columns))
+
+    def decoding(events: list[bytes], offset: int, **fields: Any) -> dict[str, Any]:
+        data = b"".join(bytes(4) + len(event).to_bytes(4, "big") + event for event in events)
+        return request_of(
+            "decode", rows=packed(read), columns=columns.json(), offset=offset, query="q",
+            data=base64.b64encode(data).decode(), places=[], lows=[], highs=[],
+        ) | fields  # fmt: skip
+
+    return decoding
 
 
 def replied(message: Any, **in_flight: int) -> dict[str, Any]:
@@ -141,8 +169,15 @@ def test_an_invalid_or_cut_event_is_an_error(request_of: Any, header: bytes) -> 
         Sessions().answer(request_of("frame", offset=0, header=base64.b64encode(header).decode()))
 
 
-def test_the_process_answers_lines_and_ends_with_its_input(request_of: Any) -> None:
+def test_the_process_answers_lines_and_ends_with_its_input(
+    request_of: Any, decoding: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     requests = [request_of("place") | {"id": 1}, request_of("frame", offset=0, header="AQAAAAAAAAA=") | {"id": 2}]
+    options = unpacked(requests[0]["options"])
+    monkeypatch.setattr(pickling, "VERSION", pickling.VERSION - 1)
+    other = packed(options)
+    monkeypatch.undo()
+    requests.insert(0, decoding([b"{}"], 0, rows=other, id=3))
     with subprocess.Popen(
         [sys.executable, "-m", "pravega_connector.spark.jvm.support"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -156,6 +191,36 @@ def test_the_process_answers_lines_and_ends_with_its_input(request_of: Any) -> N
         assert process.wait(timeout=120) == 0
     assert answers[1]["ok"]["port"] > 0
     assert answers[2]["error"].startswith("pravega_connector.errors.ProtocolError: [PRAVEGA-")
+    assert "[PRAVEGA-VERSION-MISMATCH]" in answers[3]["error"]
+
+
+def test_a_file_of_dead_letters_appears_when_the_slice_is_complete(decoding: Any, tmp_path: Path) -> None:
+    sessions = Sessions()
+    first = decoding([b'{"n": 1}', b"bad"], 0)
+    session = {"session": first["session"]}
+    assert sessions.answer(first)["letters"] == 1
+    assert sessions.answer(decoding([b"worse"], 100, **session))["letters"] == 1
+    with pytest.raises(ConnectionLostError, match="Spark must run the task again"):
+        sessions.answer({"do": "complete", "letters": 3, **session})
+    assert not list(tmp_path.glob("*.jsonl"))
+    sessions.answer({"do": "complete", "letters": 2, **session})
+    (file,) = tmp_path.iterdir()
+    letters = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(letter["offset"], base64.b64decode(letter["event"])) for letter in letters] == [
+        (16, b"bad"),
+        (100, b"worse"),
+    ]
+    sessions.end(session["session"])
+    with pytest.raises(ConfigError, match="the task has ended"):
+        sessions.answer(decoding([b"late"], 200, **session))
+
+
+def test_a_slice_that_is_given_up_leaves_no_file(decoding: Any, tmp_path: Path, eventually: Any) -> None:
+    sessions, request = Sessions(), decoding([b"bad"], 0)
+    assert sessions.answer(request)["letters"] == 1
+    assert len(list(tmp_path.iterdir())) == 1, "a hidden file"
+    sessions.end(request["session"])
+    eventually(lambda: not list(tmp_path.iterdir()))
 
 
 def test_a_deleted_segment_under_a_tail_is_left_to_the_driver(request_of: Any, client: PravegaClient) -> None:

@@ -103,11 +103,8 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
     @Override
     public Set<TableCapability> capabilities() {
       return Set.of(
-          TableCapability.BATCH_READ,
-          TableCapability.MICRO_BATCH_READ,
-          TableCapability.BATCH_WRITE,
-          TableCapability.STREAMING_WRITE,
-          TableCapability.TRUNCATE);
+          TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ,
+          TableCapability.BATCH_WRITE, TableCapability.STREAMING_WRITE, TableCapability.TRUNCATE);
     }
 
     @Override

@@ -1,6 +1,5 @@
 package pravegaserde.spark;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
@@ -28,10 +27,11 @@ final class PythonRows implements AutoCloseable {
   }
 
   /**
-   * Let Python decode the events of a batch into the columns that the query uses, and store its dead letters. The slice
-   * is read up to {@code end}. Throws the error of an event.
+   * Let Python decode the events of a batch into the columns that the query uses, and store its dead letters, each once
+   * for the range from {@code start} to {@code end}. Throws the error of an event.
    */
-  static PythonRows of(EventColumns rows, TypedPlan plan, StructType columns, Support support, long end)
+  static PythonRows of(
+      EventColumns rows, TypedPlan plan, StructType columns, Support support, long start, long end)
       throws IOException {
     int last = rows.count - 1;
     byte[] events = new byte[rows.starts[last] + EventColumns.HEADER + rows.lengths[last]];
@@ -40,14 +40,13 @@ final class PythonRows implements AutoCloseable {
     ObjectNode request = Planning.request("decode").put("rows", plan.rows()).put("columns", columns.json());
     request.put("scope", slice.scope()).put("stream", slice.stream()).put("segment_id", slice.segmentId());
     request.put("offset", rows.base).put("data", Base64.getEncoder().encodeToString(events));
-    request.put("start", slice.start()).put("end", end);
-    request.put("query", TaskContext.get().getLocalProperty("sql.streaming.queryId"));
+    request.put("start", start).put("end", end);
+    TaskContext task = TaskContext.get();
+    request.put("query", task == null ? null : task.getLocalProperty("sql.streaming.queryId"));
     request.set("places", Planning.JSON.valueToTree(slice.places()));
     request.set("lows", Planning.JSON.valueToTree(slice.lows()));
     request.set("highs", Planning.JSON.valueToTree(slice.highs()));
-    JsonNode answer = support.ask(request);
-    support.letters += answer.get("letters").asLong();
-    return new PythonRows(Base64.getDecoder().decode(answer.get("rows").asText()));
+    return new PythonRows(Base64.getDecoder().decode(support.ask(request).get("rows").asText()));
   }
 
   /** Return the next rows, or null after the last ones. */

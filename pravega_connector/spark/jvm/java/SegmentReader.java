@@ -95,7 +95,7 @@ final class SegmentReader extends SegmentClient implements PartitionReader<Colum
         return true;
       }
       if (rows.count > 0) { // an event is in doubt
-        python = PythonRows.of(rows, typed, columns, support, Math.min(slice.end(), task.stop));
+        python = PythonRows.of(rows, typed, columns, support, slice.start(), Math.min(slice.end(), task.stop));
       }
     }
   }

@@ -115,11 +115,11 @@ class SegmentStream implements MicroBatchStream, SupportsTriggerAvailableNow, Re
 
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    return planned(ask("tasks", start, end));
+    return take(ask("tasks", start, end));
   }
 
-  /** Return the tasks of a batch. From it on, the query may have more decoders: for new ids of a registry. */
-  final InputPartition[] planned(JsonNode answer) {
+  /** Use the decoders of an answer, if it has new ones, from this batch on. Return its tasks. */
+  final InputPartition[] take(JsonNode answer) {
     typed = answer.hasNonNull("decoder") ? TypedPlan.of(answer.get("decoder")) : typed;
     return Task.all(answer.get("tasks"));
   }

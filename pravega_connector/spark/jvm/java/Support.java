@@ -32,10 +32,11 @@ final class Support {
   private static final Map<String, Helper> HELPERS = new HashMap<>();
 
   private final JsonNode settings;
-  private final long number = NUMBERS.incrementAndGet();
+  /** Session of a slice in the Python process. */
+  private long number = NUMBERS.incrementAndGet();
   private boolean progressed;
-  /** Dead letters of the slice that Python has stored. */
-  long letters;
+  /** Dead letters of the slice in a file that Python has not completed. */
+  private long letters;
   private Helper helper;
 
   Support(String settings) {
@@ -97,6 +98,7 @@ final class Support {
     if (helper != null) {
       helper.send(Planning.request("end").put("session", number).toString());
       helper = null;
+      number = NUMBERS.incrementAndGet();
     }
   }
 
@@ -113,7 +115,9 @@ final class Support {
       if (helper == null || action.equals("read") && !helper.process.isAlive()) {
         helper = running();
       }
-      return Planning.ok(request, Planning.JSON.readTree(helper.ask(request)));
+      JsonNode answer = Planning.ok(request, Planning.JSON.readTree(helper.ask(request)));
+      letters += answer.path("letters").asLong();
+      return answer;
     } catch (IOException error) {
       throw new ReadException(action, "[PRAVEGA-CONNECTION-LOST] the Python process that helps this executor failed: "
           + error.getMessage() + ". Spark must run the task again. If the process was killed for its memory, raise "

@@ -6,32 +6,28 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** Plan of a typed read, as JSON of the driver's Python: the steps of decoders, and which columns are not decoded. */
-record TypedPlan(String json) implements java.io.Serializable {
+record TypedPlan(JsonNode plan) implements java.io.Serializable {
   /** Return the plan, or null for raw events. */
   static TypedPlan of(JsonNode plan) {
-    return plan.isNull() ? null : new TypedPlan(plan.toString());
-  }
-
-  private JsonNode plan() {
-    return Planning.parse(json);
+    return plan.isNull() ? null : new TypedPlan(plan);
   }
 
   String format() {
-    return plan().get("format").asText();
+    return plan.get("format").asText();
   }
 
   /** Return the read as Python has pickled it. */
   String rows() {
-    return plan().get("rows").asText();
+    return plan.get("rows").asText();
   }
 
   boolean isMetadata(String column) {
-    return contains(plan().get("metadata"), column);
+    return contains(plan.get("metadata"), column);
   }
 
   /** Return true for the two columns of malformed records. */
   boolean isCorrupt(String column) {
-    return contains(plan().get("corrupt"), column);
+    return contains(plan.get("corrupt"), column);
   }
 
   /** Return the decoders of the columns that a query uses. */
@@ -42,7 +38,7 @@ record TypedPlan(String json) implements java.io.Serializable {
         decoded = decoded.add(field);
       }
     }
-    return new Decoders(plan(), decoded);
+    return new Decoders(plan, decoded);
   }
 
   private static boolean contains(JsonNode names, String column) {

@@ -54,7 +54,7 @@ final class RealTimeStream extends SegmentStream implements SupportsRealTimeMode
   @Override
   public InputPartition[] planInputPartitions(Offset start) {
     ends.reset();
-    return planned(Planning.askUntilInterrupted(planner, request("follow", start, null)));
+    return take(Planning.askUntilInterrupted(planner, request("follow", start, null)));
   }
 
   @Override

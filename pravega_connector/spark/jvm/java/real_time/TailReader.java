@@ -145,7 +145,8 @@ final class TailReader implements SupportsRealTimeRead<InternalRow> {
       row = rows.batch().getRow(next++);
       return true;
     }
-    python = PythonRows.of(rows, typed, columns, support, rows.slice.end());
+    // A repeated batch may end elsewhere: the dead letters of a segment are of one range.
+    python = PythonRows.of(rows, typed, columns, support, 0, rows.slice.end());
     ColumnarBatch found = python.next();
     row = found == null || found.numRows() == 0 ? null : found.getRow(0);
     return row != null;
