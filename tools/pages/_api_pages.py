@@ -246,8 +246,8 @@ PAGES: Final[Mapping[str, ApiPage]] = {
     "serializers": ApiPage(
         "Serializers",
         "Choose or write the serializer of a stream's events. A serializer both writes and reads (a serde). For a "
-        "guide, see [serializers](../../serialization/serializers.md). For other clients, a serializer is a function of "
-        "a value, and its attribute `deserializer` a function of an event. Both return None for None.",
+        "guide, see [serializers](../../serialization/serializers.md). Other clients use a serializer as a function of "
+        "a value, and its attribute `deserializer` as one of an event. Both return None for None.",
         {
             _SERDE: "serializer_for formats typed TypedSerializer Serializer Deserializer FunctionSerializer "
             "UTF8StringSerializer ByteArraySerializer ByteBufferSerializer Enveloped Envelope Framed "
