@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 from collections import Counter
@@ -76,17 +77,19 @@ def _summary(sections: dict[str, list[Line]]) -> Iterator[str]:
 
 def _missing(sections: dict[str, list[Line]]) -> Iterator[str]:
     yield from ("## Partly or not covered", "", "| Java | covered | here |", "|---|---|---|")
-    rows = [(line.status, _row(line)) for section in sections.values() for line in section]  # also checks all names
-    yield from (row for status, row in rows if status != "yes")
+    lines = [(line.status, _linked(line.here), _shown(line)) for section in sections.values() for line in section]
+    for (status, here), same in itertools.groupby(lines, key=lambda line: line[:2]):  # _linked has checked all names
+        if status != "yes":
+            yield f"| {', '.join(shown for *_, shown in same)} | {status} | {here} |"
 
 
-def _row(line: Line) -> str:
+def _shown(line: Line) -> str:
     outer = [part for part in line.java_class.split(".") if part[0].isupper()]
     owner = outer[-1] if outer[-1].endswith("Builder") and len(outer[-1]) > len("Builder") else ".".join(outer)
     shown = [f"`{owner}.{name}`" for name in dict.fromkeys(map(_short, line.methods))] or [f"`{owner}`"]
     if len(shown) > 1:
         shown = [shown[0], *(f"`{name}`" for name in list(dict.fromkeys(map(_short, line.methods)))[1:])]
-    return f"| {', '.join(shown)} | {line.status} | {_linked(line.here)} |"
+    return ", ".join(shown)
 
 
 def _short(method: str) -> str:
