@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import sys
@@ -127,9 +128,14 @@ def _represent(connection: socket.socket, fork: int) -> NoReturn:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(fork, number)
 
+    # A signal right before a system call does not interrupt it. So the wait is for the connection or a signal's byte.
+    arrived, sent = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(sent, warn_on_full_buffer=False)
     for number in _FORWARDED:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, forward)
+    while connection not in select.select([connection, arrived], [], [])[0]:
+        os.read(arrived, 512)
     status = connection.recv(16)
     if not status:  # the watcher was killed
         forward(signal.SIGKILL)

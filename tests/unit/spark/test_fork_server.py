@@ -212,6 +212,36 @@ def test_signals_reach_the_fork(start: Start, eventually: Callable[..., None], n
     eventually(lambda: stat_of(fork)[:1] in ([], ["Z"]))
 
 
+# The signal comes to another thread, so it does not interrupt the proxy's wait: as if it came right before the wait.
+UNINTERRUPTED = """
+import os, signal, socket, threading
+from pravega_connector.spark.fork_server import proxy
+fork = os.fork()
+if fork == 0:
+    while True:
+        signal.pause()
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+def state():
+    return open(f"/proc/self/task/{os.getpid()}/stat").read().rpartition(")")[2].split()[0]
+def watch():
+    while signal.getsignal(signal.SIGHUP) == signal.SIG_DFL or signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL:
+        pass
+    while state() != "S":
+        pass
+    os.kill(os.getpid(), signal.SIGUSR1)
+    _, status = os.waitpid(fork, 0)
+    theirs.send(str(os.waitstatus_to_exitcode(status)).encode())
+    threading.Event().wait()  # the other thread does not take the signal that ends the process
+threading.Thread(target=watch, daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+proxy._represent(ours, os.pidfd_open(fork))
+"""
+
+
+def test_a_signal_that_does_not_interrupt_the_wait_reaches_the_fork(start_python: Callable[..., Any]) -> None:
+    assert start_python(UNINTERRUPTED).wait(SECONDS) == -signal.SIGUSR1
+
+
 def test_a_fork_is_in_the_process_group_of_its_proxy(start: Start) -> None:
     process = start("wait", process_group=0)
     assert process.stdout is not None
