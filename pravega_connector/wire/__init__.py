@@ -6,7 +6,7 @@
 - ``messages``: each message of the segment store's protocol, declared once. ``codec`` encodes and decodes them.
 - ``replies``: the replies that belong to a request.
 - ``append_session`` and ``range_read``: the two exchanges with a segment that need more than one request.
-- ``frames``: columns of events to a segment's bytes and back. ``frame_walk`` finds the boundaries of events in them.
+- ``frames``: columns of events to a segment's bytes. ``frame_parser`` reads these, ``frame_walk`` finds the boundaries.
 - ``versioned``: Java's VersionedSerializer.
 - ``internal_records``: Pravega's own records in that form, such as watermarks and lengths of sealed segments.
 """
@@ -15,15 +15,9 @@ from pravega_connector.wire import messages
 from pravega_connector.wire.append_session import AppendSession, AppendState, Block
 from pravega_connector.wire.codec import MAX_FRAME_SIZE, MessageDecoder, decode, encode, parse_header
 from pravega_connector.wire.cuts import StreamCut
+from pravega_connector.wire.frame_parser import EventColumn, FrameParser, ReceiveBuffer
 from pravega_connector.wire.frame_walk import EVENT_HEADER_SIZE, MAX_READABLE_EVENT, walk_frames
-from pravega_connector.wire.frames import (
-    EventColumn,
-    FramedColumn,
-    FrameParser,
-    ReceiveBuffer,
-    frame_column,
-    frame_events,
-)
+from pravega_connector.wire.frames import FramedColumn, frame_column, frame_events
 from pravega_connector.wire.internal_records import (
     MARK_PREFIX,
     SCOPES_TABLE,

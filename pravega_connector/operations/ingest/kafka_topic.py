@@ -14,6 +14,7 @@ from pravega_connector.errors import (
     KafkaRefusedError,
     KafkaTopicNotFoundError,
     KafkaUnavailableError,
+    SourceChangedError,
 )
 from pravega_serde.errors import MissingExtraError
 
@@ -101,6 +102,15 @@ class Identity(NamedTuple):
 
     id: str
     partitions: tuple[int, ...]
+
+
+def check_id(address: str, topic_id: str, ingested: str) -> None:
+    """Raise SourceChangedError if the topic at an address has another id than the ingested one: it was recreated."""
+    if topic_id != ingested:
+        raise SourceChangedError(
+            f"{address} was recreated, or is of another cluster: its id is {topic_id}, but the ingested topic has "
+            f"{ingested}. To ingest it from its start, set another stream for the state (--state)"
+        )
 
 
 class OutOfRangeError(Exception):

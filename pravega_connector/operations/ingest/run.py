@@ -28,7 +28,7 @@ from pravega_connector.operations.ingest.targets import TargetColumn
 from pravega_connector.rows.encoding import require_group
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.sink import SinkOptions
-from pravega_connector.rows.targets import check_target
+from pravega_connector.rows.target_streams import check_target
 from pravega_connector.wire import StreamName
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.rows.encoding import require_text
-from pravega_connector.rows.targets import rows_by_stream
+from pravega_connector.rows.target_streams import rows_by_stream
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, TransactionalWriter
 

@@ -2,9 +2,9 @@
 
 ``state`` is the state that all members of a group share. ``updates`` are the changes of it. ``serialization`` has the
 bytes of both, as Java writes them. ``machine`` is the state machine of one reader: which requests it sends, and what it
-writes and reads next. ``administration`` has the operations on a group from outside of its readers. Only users of a
-group import these two; subscribers, which are groups as well, import the rest. A client without either imports no
-module of this package.
+writes and reads next. ``balance`` decides which segments it acquires and releases. ``administration`` has the
+operations on a group from outside of its readers. Only users of a group import these three; subscribers, which are
+groups as well, import the rest. A client without either imports no module of this package.
 """
 
 from typing import TYPE_CHECKING

@@ -40,6 +40,7 @@ from enum import Enum
 from typing import Any, ClassVar, Final, NamedTuple
 
 from pravega_connector.errors import ReaderOfflineError, ReaderOnlineError
+from pravega_connector.reader_groups.protocol.balance import has_too_many, rank, to_acquire
 from pravega_connector.reader_groups.protocol.state import (
     END_OF_SEGMENT,
     SILENT,
@@ -357,10 +358,10 @@ class Reader:
 
         The busiest reader acquires last and releases first.
         """
-        rank = state.rank(self.id)
+        place = rank(state, self.id)
         return {
-            "release": now.seconds + _UNIT * (1 + rank),
-            "acquire": now.seconds + _UNIT * max(1, state.readers - rank),
+            "release": now.seconds + _UNIT * (1 + place),
+            "acquire": now.seconds + _UNIT * max(1, state.readers - place),
         }
 
     def _next_distance(self, state: GroupState, now: Now) -> float:
@@ -421,7 +422,7 @@ def _look_release(reader: Reader, state: GroupState, now: Now) -> Reader:
         return reader._look()
     reader._place(state)
     due = now.seconds >= reader.timers.release and not state.checkpoints.of(reader.id)
-    if not due or not reader.reading or not state.has_too_many(reader.id):
+    if not due or not reader.reading or not has_too_many(state, reader.id):
         return reader._to(Phase.PUBLISH)
     # Any segment would do, but not all readers should prefer the same one.
     segment = max(reader.reading, key=lambda s: zlib.crc32(f"{reader.id} {s}".encode()))
@@ -525,7 +526,7 @@ def _decide_completed(reader: Reader, state: GroupState, now: Now) -> list[State
 def _decide_released(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
     segment, owned = reader.segment, _owned(reader, state)
     assert segment is not None
-    if segment not in owned or state.checkpoints.of(reader.id) or not state.has_too_many(reader.id):
+    if segment not in owned or state.checkpoints.of(reader.id) or not has_too_many(state, reader.id):
         return []
     return [ReleaseSegment(reader.id, segment, reader.reading[segment]), reader._distance(now)]
 
@@ -558,7 +559,7 @@ def _decide_acquired(reader: Reader, state: GroupState, now: Now) -> list[StateU
         return []  # the write took effect although its answer was lost
     if state.checkpoints.of(reader.id) or not state.unassigned:
         return []
-    return [*(AcquireSegment(reader.id, segment) for segment in state.to_acquire(reader.id)), reader._distance(now)]
+    return [*(AcquireSegment(reader.id, segment) for segment in to_acquire(state, reader.id)), reader._distance(now)]
 
 
 Reader.decisions = {

@@ -7,7 +7,6 @@ another member's. (Java: ``ReaderGroupState``, ``CheckpointState``, ``ReaderGrou
 
 from __future__ import annotations
 
-import math
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -249,36 +248,6 @@ class GroupState(Written):
     def is_end_of_data(self) -> bool:
         """True if there is nothing left to read and no more data can arrive."""
         return not (self.future or self.unassigned or any(self.assigned.values()))
-
-    def relative_sizes(self) -> dict[str, float]:
-        """Return the work of each reader, in units of the largest distance."""
-        farthest = max((self._distance(r) for r, owned in self.assigned.items() if owned), default=1)
-        return {r: len(owned) * self._distance(r) / farthest for r, owned in self.assigned.items()}
-
-    def _distance(self, reader: str) -> int:
-        return max(LEAST_DISTANCE, self.distances.get(reader, 0))
-
-    def rank(self, reader: str) -> int:
-        """Return the rank of a reader by :meth:`relative_sizes`.
-
-        The rank is 0 for the reader with the most work, and -1 for a reader that is not online.
-        """
-        sizes = self.relative_sizes()
-        return sorted(sizes, key=lambda r: -sizes[r]).index(reader) if reader in sizes else -1
-
-    def to_acquire(self, reader: str) -> list[Segment]:
-        """Return the segments that a reader may acquire now: its share, and at least one if there are any."""
-        free = len(self.unassigned)
-        share = math.floor(self.segments / max(1, self.readers) + 0.5) - len(self.assigned.get(reader, ()))
-        count = max(1, free // max(1, self.readers), min(free, share))
-        return list(self.unassigned)[:count]
-
-    def has_too_many(self, reader: str) -> bool:
-        """Return True if a reader should release a segment."""
-        if len(self.assigned.get(reader, ())) <= 1:
-            return False
-        sizes = self.relative_sizes()
-        return sizes[reader] > min(sizes.values()) + max(1, len(self.unassigned))
 
     def last_read_of(self, stream: StreamName) -> Ranged:
         """Return the positions that bound the time window of a stream."""

@@ -27,7 +27,8 @@ from pravega_connector.spark.jvm import write_planner
 from pravega_connector.spark.jvm.decoding import NewerDecoders, decoder_plan
 from pravega_connector.spark.jvm.messages import NotInJvmError, TaskOptions, answered, packed, place_fields
 from pravega_connector.spark.known_clusters import client_of
-from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader
+from pravega_connector.spark.source.readers import PravegaFilteringReader
+from pravega_connector.spark.source.real_time import RealTimeReader
 from pravega_connector.spark.source.tasks import SlicesPartition
 from pravega_connector.spark.versions import (
     HAS_FILTERS,
@@ -73,7 +74,7 @@ class Planner:
             tuple(context.environment.get("PYTHONPATH", "").split(":")),
             tuple(context._python_includes),
         )
-        self._queries: dict[str, PravegaStreamReader] = {}
+        self._queries: dict[str, RealTimeReader] = {}
         self._newer: dict[str, NewerDecoders] = {}
         self._numbers = itertools.count(1)
         self._actions: dict[str, Callable[[Mapping[str, Any]], Any]] = {
@@ -164,14 +165,14 @@ class Planner:
     def _stream(self, request: Mapping[str, Any]) -> dict[str, Any]:
         source, schema = self._source(request), _schema_of(request)
         options, columns, serializer = source.reader_arguments(schema)
-        reader = PravegaStreamReader(options, columns, serializer)
+        reader = RealTimeReader(options, columns, serializer)
         query = str(next(self._numbers))
         self._queries[query] = reader
         if options.from_registry:
             self._newer[query] = NewerDecoders(lambda: decoder_plan(options, schema, columns, serializer))
         return {"query": query, "support": self._support(reader.options), "real_time": HAS_REAL_TIME}
 
-    def _query(self, request: Mapping[str, Any]) -> PravegaStreamReader:
+    def _query(self, request: Mapping[str, Any]) -> RealTimeReader:
         return self._queries[request["query"]]
 
     def _report(self, request: Mapping[str, Any]) -> str | None:

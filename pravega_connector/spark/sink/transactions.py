@@ -49,9 +49,9 @@ from pravega_connector.exactly_once.batch_commit import (
 from pravega_connector.exactly_once.batch_commit.digest import RowTotal
 from pravega_connector.rows.encoding import TARGET_STREAM, EventEncoder, EventTime, LatestTime
 from pravega_connector.rows.options.sink import SinkOptions
-from pravega_connector.rows.targets import Written, checked, parts_of
+from pravega_connector.rows.target_streams import Written, checked, parts_of
 from pravega_connector.spark.pickling import Exchanged
-from pravega_connector.spark.sink.target_writers import MAX_TARGETS
+from pravega_connector.spark.sink.writers_by_stream import MAX_TARGETS
 from pravega_connector.spark.versions import WriterCommitMessage
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, Transaction

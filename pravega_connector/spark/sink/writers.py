@@ -28,13 +28,13 @@ from pravega_connector.errors import (
 from pravega_connector.exactly_once.batch_commit import note_batch, writer_of
 from pravega_connector.rows.encoding import EventEncoder
 from pravega_connector.rows.options.sink import SinkOptions
-from pravega_connector.rows.targets import Written, check_target, checked, parts_of
+from pravega_connector.rows.target_streams import Written, check_target, checked, parts_of
 from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.known_clusters import client_of, note_answer
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.sink.kept_writers import Target, TaskWriter, kept_writers
-from pravega_connector.spark.sink.target_writers import TargetWriters
 from pravega_connector.spark.sink.transactions import ExactlyOnce
+from pravega_connector.spark.sink.writers_by_stream import TargetWriters
 from pravega_connector.spark.versions import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pravega_connector.wire import StreamName
 from pravega_serde.per_process import PerProcess

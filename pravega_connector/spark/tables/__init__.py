@@ -2,7 +2,7 @@
 
 - ``columns``: columns of a read, and rows of entries.
 - ``reader``: reader of a batch query.
-- ``changes``: rows as changes of keys.
+- ``changes``: rows as changes of keys. ``winning_changes``: which change of a key wins.
 - ``upsert``: application of changes to a table.
 - ``writer``: writers of batch and streaming queries.
 """

@@ -26,7 +26,8 @@ import pyarrow as pa
 
 from pravega_connector.core import io
 from pravega_connector.errors import OutcomeUnknownError, TableVersionError
-from pravega_connector.spark.tables.changes import ChangeEncoder, Changes, newer
+from pravega_connector.spark.tables.changes import ChangeEncoder
+from pravega_connector.spark.tables.winning_changes import Changes, newer
 from pravega_connector.tables.columns import KeyBytes, KeySegments, key_rows
 from pravega_connector.tables.requests import MAX_ENTRIES, MAX_UPDATE, SegmentRequests
 from pravega_connector.wire import ANY_VERSION, NO_ENTRY, WireEntry, WireKey, entry_size

@@ -19,8 +19,9 @@ from pravega_connector.rows.options.tables import TableSinkOptions
 from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.known_clusters import client_of, note_answer
 from pravega_connector.spark.pickling import Exchanged
-from pravega_connector.spark.tables.changes import Changes, change_encoder
+from pravega_connector.spark.tables.changes import change_encoder
 from pravega_connector.spark.tables.upsert import Upsert
+from pravega_connector.spark.tables.winning_changes import Changes
 from pravega_connector.spark.versions import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pravega_connector.tables.columns import KeySegments, key_hashes, key_rows
 from pravega_connector.tables.requests import SegmentRequests

@@ -249,7 +249,7 @@ def test_the_number_of_idle_writers_has_a_limit(client, stream, query, seen, mon
 
 
 def test_a_task_with_more_streams_than_writers_loses_nothing(client, stream, query, monkeypatch):
-    monkeypatch.setattr("pravega_connector.spark.sink.target_writers.MAX_TARGETS", 2)
+    monkeypatch.setattr("pravega_connector.spark.sink.writers_by_stream.MAX_TARGETS", 2)
     streams = [StreamName(stream.scope, f"t{i}") for i in range(4)]
     for each in streams:
         client.create_stream(each, 1)

@@ -24,6 +24,7 @@ from pravega_connector.spark.pickling import VERSION, Exchanged, receive
 from pravega_connector.spark.sink.transactions import TaskPart, TaskPrepared, WriteId
 from pravega_connector.spark.sink.writers import TaskWritten
 from pravega_connector.spark.source.readers import PravegaFilteringReader
+from pravega_connector.spark.source.real_time import RealTimeReader
 from pravega_connector.spark.tables.writer import TaskUpserted
 from pravega_connector.testing import InProcessPravega
 
@@ -97,6 +98,7 @@ def exchanged() -> list[Exchanged]:
             TaskOptions(batch.options),
             TypedRows(batch.options, batch.schema, batch.serializer),
             PravegaFilteringReader(batch.options, batch.schema, batch.serializer),
+            RealTimeReader(batch.options, batch.schema, batch.serializer),
         ]
     part = TaskPart(StreamName("s", "x"), uuid.UUID(int=1), Content(2, 30, 7), 0, 1)
     made += [

@@ -14,7 +14,7 @@ from pravega_connector.rows.offsets import Offset
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.offset_planner import OPEN_END
-from pravega_connector.spark.source.readers import PravegaStreamReader
+from pravega_connector.spark.source.real_time import RealTimeReader
 from pravega_connector.testing import InProcessPravega
 
 STREAM = StreamName("real", "time")
@@ -38,21 +38,21 @@ def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
 
 
 @pytest.fixture
-def reader(pravega: InProcessPravega, client: PravegaClient) -> PravegaStreamReader:
+def reader(pravega: InProcessPravega, client: PravegaClient) -> RealTimeReader:
     return reader_of(pravega)
 
 
-def reader_of(pravega: InProcessPravega, **given: str) -> PravegaStreamReader:
+def reader_of(pravega: InProcessPravega, **given: str) -> RealTimeReader:
     raw = {"controller": pravega.uri, "stream": str(STREAM), "start_stream_cut": "earliest"} | given
     options = parse_options(SourceOptions, raw)
-    return PravegaStreamReader(options, pa.schema(decoded_fields(options, None)), None)
+    return RealTimeReader(options, pa.schema(decoded_fields(options, None)), None)
 
 
 def slices(tasks: Any) -> list[Any]:
     return sorted(itertools.chain.from_iterable(task.slices for task in tasks), key=lambda piece: piece.segment_id)
 
 
-def test_segments_share_the_task_slots(reader: PravegaStreamReader) -> None:
+def test_segments_share_the_task_slots(reader: RealTimeReader) -> None:
     start = reader.initialOffset()
     for slots, expected in ((1, [3]), (2, [2, 1]), (8, [1, 1, 1])):
         tasks = reader.follow(start, slots)
@@ -60,7 +60,7 @@ def test_segments_share_the_task_slots(reader: PravegaStreamReader) -> None:
         assert [(piece.start, piece.end) for piece in slices(tasks)] == [(0, OPEN_END)] * 3
 
 
-def test_the_end_of_a_batch_is_where_its_tasks_have_stopped(reader: PravegaStreamReader, client: PravegaClient) -> None:
+def test_the_end_of_a_batch_is_where_its_tasks_have_stopped(reader: RealTimeReader, client: PravegaClient) -> None:
     start = reader.initialOffset()
     tasks = reader.follow(start, 2)
     assert reader.end_of_followed([]) == start, "a task that reports nothing has read nothing"
@@ -72,7 +72,7 @@ def test_the_end_of_a_batch_is_where_its_tasks_have_stopped(reader: PravegaStrea
     assert len(tasks) == 2
 
 
-def test_successors_follow_in_the_next_batch(reader: PravegaStreamReader, client: PravegaClient) -> None:
+def test_successors_follow_in_the_next_batch(reader: RealTimeReader, client: PravegaClient) -> None:
     start = reader.initialOffset()
     tail = client.tail(STREAM).positions
     reader.follow(start, 4)
@@ -85,7 +85,7 @@ def test_successors_follow_in_the_next_batch(reader: PravegaStreamReader, client
     assert slices(reader.partitions(end, following)) == []
 
 
-def test_a_sealed_stream_has_one_task_that_waits(reader: PravegaStreamReader, client: PravegaClient) -> None:
+def test_a_sealed_stream_has_one_task_that_waits(reader: RealTimeReader, client: PravegaClient) -> None:
     client.seal_stream(STREAM)
     end = Offset({STREAM: client.tail(STREAM)}).to_json()
     (task,) = reader.follow(end, 4)

@@ -13,7 +13,7 @@ from pravega_connector.rows.encoding import encoder_for
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions
-from pravega_connector.rows.targets import Written, check_target, parts_of
+from pravega_connector.rows.target_streams import Written, check_target, parts_of
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.source.dead_letters import check_letter_box
 from pravega_connector.testing import InProcessPravega

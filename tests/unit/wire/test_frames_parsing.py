@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pravega_connector.errors import ProtocolError
 from pravega_connector.wire import MAX_READABLE_EVENT, FrameParser, ReceiveBuffer, frame_events, walk_frames
-from pravega_connector.wire import frames as parsing
+from pravega_connector.wire import frame_parser as parsing
 
 ONE_SIZE = [bytes([n]) * 100 for n in range(1, 250)] * 4
 SHORT = [b"x" * (n * 7 % 80) + b"." for n in range(2000)]

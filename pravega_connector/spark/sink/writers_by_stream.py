@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pravega_connector.rows.encoding import EventEncoder, LatestTime
-from pravega_connector.rows.targets import Written
+from pravega_connector.rows.target_streams import Written
 from pravega_connector.spark.sink.kept_writers import KeptWriters, TaskWriter
 from pravega_connector.wire import StreamName
 
