@@ -134,7 +134,7 @@ def _represent(connection: socket.socket, fork: int) -> NoReturn:
     for number in _FORWARDED:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, forward)
-    while connection not in select.select([connection, arrived], [], [])[0]:
+    while connection.fileno() not in select.select([connection.fileno(), arrived], [], [])[0]:
         os.read(arrived, 512)
     status = connection.recv(16)
     if not status:  # the watcher was killed
