@@ -6,13 +6,12 @@ import base64
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pravega_serde.credentials import CredentialProvider, fault_of, provider_fault
 from pravega_serde.errors import SerdeError
 from pravega_serde.profiles import load_profile
-from pravega_serde.registry.registry_kind import Kind, kind_of
 
 # Seconds of a call with all retries: long enough for an orderly restart of the server.
 DEFAULT_TIMEOUT: Final = 15.0
@@ -23,6 +22,10 @@ CACHE_ENTRIES: Final = 4096
 
 _MOCK: Final = "mock"
 _LONGEST_URI: Final = 2000
+
+#: Server at a registry's address: Pravega's, or one whose name is before its URI, as in ``confluent+http://…``.
+Kind = Literal["pravega", "confluent", "apicurio"]
+_FOREIGN: Final[Mapping[str, Kind]] = {"confluent": "confluent", "apicurio": "apicurio"}
 
 # Field -> environment variable.
 _VARIABLES: Final = {
@@ -99,7 +102,7 @@ class RegistryConfig:
     @property
     def kind(self) -> Kind:
         """Server at the address: ``pravega``, ``confluent`` or ``apicurio``."""
-        return kind_of(self.uri)
+        return _FOREIGN.get(self.uri.partition("+")[0], "pravega")
 
     @property
     def address(self) -> str:
@@ -185,7 +188,9 @@ def _check_uri(uri: str) -> None:
     if "@" in uri:  # not shown: it may hold a password
         raise SerdeError("the registry URI contains credentials; set username and password instead")
     try:
-        parts = urlsplit(uri if kind_of(uri) == "pravega" else uri.partition("+")[2])
+        before, _, after = uri.partition("+")
+        foreign = before in _FOREIGN
+        parts = urlsplit(after if foreign else uri)
         known = ("http", "https", _MOCK)
         valid = parts.scheme in known and bool(parts.hostname) and parts.port != 0 and len(uri.encode()) <= _LONGEST_URI
     except ValueError:
