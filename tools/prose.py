@@ -104,9 +104,8 @@ def findings_in(path: Path, source: str) -> Iterator[Finding]:
             yield Finding(path, line, "begin a docstring with a verb or with the noun that the thing is")
         for sentence in re.split(r"(?<=[.!?:;])\s+|\n\s*\n", plain):
             words = _WORDS.findall(sentence)
-            if len(words) > _LONGEST and not all(
-                word[0].isupper() or word == "x" for word in words
-            ):  # a list of names; code is x
+            is_list = all(word[0].isupper() or word == "x" for word in words)  # of names, or of code, which is x
+            if len(words) > _LONGEST and not is_list:
                 at = line + plain.count("\n", 0, plain.index(sentence))
                 yield Finding(path, at, f"a sentence of {len(words)} words: split it")
         if any(paragraph.count(";") > 1 for paragraph in re.split(r"\n\s*\n", plain)):

@@ -260,7 +260,7 @@ def _attributes(page: str, name: str, kind: type, members: list[tuple[str, Any]]
             text = linked(texts.get(field, ""), find, name).replace("|", "\\|")
             rows.append(f"| `{field}` | {_type_cell(annotation, find)} | {text} |")
     for known, member in members:
-        if not _is_call(member) and known != "deserializer":  # the page of serializers describes it
+        if not _is_call(member):
             rows.append(f"| `{known}` | {_type_cell(_result_of(member), find)} | {summary(member, find, name)} |")
     if rows:
         yield from ("", "| attribute | type | meaning |", "|---|---|---|", *rows)
@@ -320,7 +320,7 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
     for base in kind.__mro__:
         if base.__module__.partition(".")[0] not in _OURS or (base is not kind and base in public_classes):
             continue
-        is_internal = base.__name__ in ("ColumnSerializer", "HintedNames")
+        is_internal = base.__name__ in ("ColumnSerializer", "HintedNames", "SerializerCalls")
         for name, member in vars(base).items():
             plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
             if not name.startswith("_") and name not in seen | fields and not is_internal and _is_shown(plain):
