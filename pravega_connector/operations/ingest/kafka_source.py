@@ -215,7 +215,7 @@ class KafkaFeed:
         prefix = self._source.id(0)[:-1]
         for id_, position in known.items():
             if id_.startswith(prefix) and id_[len(prefix) :].isdigit():
-                check_id(str(self._source.address), self._id, Progress.from_json(position).mark)
+                check_id(self._source.address, self._id, Progress.from_json(position).mark)
 
     def _position(self, id_: str, positions: Mapping[str, Progress], first: int) -> int:
         """Return the next offset of a partition. Without any position of the topic, begin at the first record."""
@@ -272,7 +272,7 @@ class KafkaFeed:
             return None
         # The records are of the topic with the recorded id only if it still exists after they were read.
         mark, self._id = self._id, self._source.topic.identity().id
-        check_id(str(self._source.address), self._id, mark)
+        check_id(self._source.address, self._id, mark)
         pieces = tuple(Piece(id_, before[id_], end, mark) for id_, end in moved.items())
         moves = {piece.source: self._positions.move(piece.source, piece.after) for piece in pieces}
         return Draft(pieces, iter(parts), moves)
@@ -280,7 +280,7 @@ class KafkaFeed:
     def again(self, pieces: Sequence[Piece]) -> Draft:
         """Return a draft with the records of pieces that were read before. Raises the errors of :meth:`begin`."""
         for piece in pieces:
-            check_id(str(self._source.address), self._id, piece.mark)
+            check_id(self._source.address, self._id, piece.mark)
         now = self._next, self._ends
         self._next = {piece.source: piece.offset for piece in pieces}
         self._ends = {piece.source: piece.offset if piece.end is None else piece.end for piece in pieces}
@@ -288,7 +288,7 @@ class KafkaFeed:
             parts = [(piece.source, chunk) for piece in pieces for chunk in self._chunks(piece.source, sys.maxsize)]
         finally:
             self._next, self._ends = now
-        check_id(str(self._source.address), self._id, self._source.topic.identity().id)
+        check_id(self._source.address, self._id, self._source.topic.identity().id)
         return Draft(tuple(pieces), iter(parts))
 
     def _chunks(self, id_: str, most: int) -> Iterator[Chunk]:

@@ -104,7 +104,7 @@ class Identity(NamedTuple):
     partitions: tuple[int, ...]
 
 
-def check_id(address: str, topic_id: str, ingested: str) -> None:
+def check_id(address: KafkaAddress, topic_id: str, ingested: str) -> None:
     """Raise SourceChangedError if the topic at an address has another id than the ingested one: it was recreated."""
     if topic_id != ingested:
         raise SourceChangedError(

@@ -100,7 +100,7 @@ class NewerDecoders:
         self._failure = ""
 
     def take(self) -> dict[str, Any] | None:
-        """Return the plan if it may have other decoders than the last one, and None otherwise."""
+        """Return the plan, or None if it has the decoders of the last one or is not known yet."""
         if self._asked is None and time.monotonic() >= self._due:
             self._asked = in_background(self._plan, "pravega-decoders")
             wait([self._asked], _PATIENCE)
@@ -114,9 +114,7 @@ class NewerDecoders:
         if failure not in ("", self._failure):
             _log.info("the decoders were not refreshed, so Python decodes events with new ids: %s", failure)
         self._failure = failure
-        if found is None:
-            return None
-        if found["decoders"] == self._taken:
+        if found is None or found["decoders"] == self._taken:
             return None
         self._taken = found["decoders"]
         return found

@@ -92,9 +92,11 @@ class Sessions:
     def _decoded(self, request: Request) -> dict[str, Any]:
         """Return the rows of a batch, and the number of its dead letters that :meth:`_complete` makes visible."""
         letters = self._letters_of(request)
+        malformed: list[Any] = []
+        on_bad = None if letters is None else lambda *bad: malformed.append(bad)
         with self._decoding:  # serializers are not shared by threads elsewhere
-            rows = decoded(request, None if letters is None else letters.add)
-        return {"rows": rows, "letters": 0 if letters is None else letters.write()}
+            rows = decoded(request, on_bad)
+        return {"rows": rows, "letters": 0 if letters is None else letters.write(malformed)}
 
     def _letters_of(self, request: Request) -> SliceLetters | None:
         """Return the dead letters of a slice; None if the read has no dead-letter queue."""

@@ -26,22 +26,16 @@ class SliceLetters:
         self._read, self._query = typed_rows(request["rows"]), request["query"]
         stream = StreamName(request["scope"], request["stream"])
         self._slice = SegmentSlice(stream, request["segment_id"], request["start"], request["end"])
-        self._found: list[tuple[EventBatch, Sequence[DeserializationError]]] = []
         self._lock = threading.Lock()
         self._stack = ExitStack()
         self._box: LetterBox | None = None
         self._closed = False
 
-    def add(self, batch: EventBatch, errors: Sequence[DeserializationError]) -> None:
-        """Keep the malformed events of a batch for :meth:`write`."""
-        self._found.append((batch, errors))
-
-    def write(self) -> int:
-        """Store the kept events. They are durable in a stream; for a file, return how many it has more.
+    def write(self, found: Sequence[tuple[EventBatch, Sequence[DeserializationError]]]) -> int:
+        """Store malformed events. They are durable in a stream; for a file, return how many it has more.
 
         Raises StreamNotFoundError, StreamSealedError, OutputFileError, retriable errors.
         """
-        found, self._found = self._found, []
         with self._lock:
             if not found or self._closed:
                 return 0

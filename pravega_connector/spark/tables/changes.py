@@ -17,12 +17,11 @@ from pravega_connector.reader.rows import VALUE
 from pravega_connector.rows.encoding import is_bytes, value_encoding
 from pravega_connector.rows.options.tables import TableSinkOptions
 from pravega_connector.rows.pickled import Pickled
-from pravega_connector.spark.tables.winning_changes import Changes, Order, latest
+from pravega_connector.spark.tables.winning_changes import QUOTED, Changes, Order, latest
 from pravega_connector.tables.requests import MAX_VALUE
 from pravega_connector.wire import NO_ENTRY, TableName
 from pravega_serde.serializer_interface import Serializer
 
-_QUOTED: Final = 40  # bytes of a key that an error quotes
 _VERSION: Final = r"^(?P<segment>[0-9]{1,18}):(?P<number>[0-9]{1,18})$"
 
 
@@ -72,7 +71,7 @@ class ChangeEncoder:
         row = pc.index(right, value=False).as_py()
         if row >= 0:
             key = column[row].as_py()
-            told = "null" if key is None else f"{key[:_QUOTED]!r}, {len(key)} bytes"
+            told = "null" if key is None else f"{key[:QUOTED]!r}, {len(key)} bytes"
             raise TableLimitError(
                 f"row {row} of column {name!r} is {told}: a key in this column of table {self.table} must have "
                 f"{length} bytes"
@@ -98,7 +97,7 @@ class ChangeEncoder:
         row = pc.index(pc.greater(sizes, MAX_VALUE), value=True).as_py()
         if row >= 0:
             raise TableLimitError(
-                f"row {row}: the value of key {keys[row].as_py()[:_QUOTED]!r} of table {self.table} has "
+                f"row {row}: the value of key {keys[row].as_py()[:QUOTED]!r} of table {self.table} has "
                 f"{sizes[row].as_py():,} bytes; the limit is {MAX_VALUE:,}"
             )
 
@@ -184,7 +183,7 @@ def _versions(column: pa.StringArray, name: str) -> tuple[pa.Int64Array, pa.Int6
     row = pc.index(wrong, value=True).as_py()
     if row >= 0:
         raise ConfigError(
-            f"row {row} of column {name!r} is {column[row].as_py()[:_QUOTED]!r}, not a version such as '0:27': read it "
+            f"row {row} of column {name!r} is {column[row].as_py()[:QUOTED]!r}, not a version such as '0:27': read it "
             "from the table, or set 'version_column' to another name if it is a column of the value"
         )
     segments, numbers = (part.cast(pa.int64()) for part in parts.flatten())

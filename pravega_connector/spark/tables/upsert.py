@@ -27,7 +27,7 @@ import pyarrow as pa
 from pravega_connector.core import io
 from pravega_connector.errors import OutcomeUnknownError, TableVersionError
 from pravega_connector.spark.tables.changes import ChangeEncoder
-from pravega_connector.spark.tables.winning_changes import Changes, newer
+from pravega_connector.spark.tables.winning_changes import QUOTED, Changes, newer
 from pravega_connector.tables.columns import KeyBytes, KeySegments, key_rows
 from pravega_connector.tables.requests import MAX_ENTRIES, MAX_UPDATE, SegmentRequests
 from pravega_connector.wire import ANY_VERSION, NO_ENTRY, WireEntry, WireKey, entry_size
@@ -38,7 +38,6 @@ _SIDE_BY_SIDE: Final = 5
 # Attempts of an update that other clients overtake each time, and the longest pause before the next one in seconds.
 _ROUNDS: Final = 100
 _LONGEST_PAUSE: Final = 0.5
-_QUOTED: Final = 40  # bytes of a key that an error quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class Upsert:
             except DeserializationError as error:
                 key = left.keys[error.row or 0].as_py()
                 raise DeserializationError(
-                    f"the value of key {key[:_QUOTED]!r} of table {self._requests.table} has no readable column "
+                    f"the value of key {key[:QUOTED]!r} of table {self._requests.table} has no readable column "
                     f"{order.column!r} for 'order_column': {error.reason}"
                 ) from error
             missing = np.array([each.version == NO_ENTRY for each in found], bool)
@@ -140,7 +139,7 @@ class Upsert:
             return True
         if doubted:
             raise OutcomeUnknownError(
-                f"whether the entry of key {change.key[:_QUOTED]!r} of table {self._requests.table} was written is "
+                f"whether the entry of key {change.key[:QUOTED]!r} of table {self._requests.table} was written is "
                 "unknown: an answer was lost, and another client has changed the entry since. Read the table, and "
                 "decide again"
             )
@@ -151,7 +150,7 @@ class Upsert:
         if self._repeated:
             what += " by this attempt of the task, but maybe by an earlier one"
         return TableVersionError(
-            f"the entry of key {key[:_QUOTED]!r} of table {self._requests.table} {what}: {reason}; "
+            f"the entry of key {key[:QUOTED]!r} of table {self._requests.table} {what}: {reason}; "
             "read the table, decide again, and write the rows again"
         )
 

@@ -15,7 +15,7 @@ from pravega_connector.rows.pickled import Pickled
 from pravega_connector.wire import TableName
 from pravega_serde.serializer_interface import Serializer
 
-_QUOTED: Final = 40  # bytes of a key that an error quotes
+QUOTED: Final = 40  # bytes of a key that an error quotes
 _Rows = npt.NDArray[np.int64]
 
 
@@ -90,7 +90,7 @@ def latest(changes: Changes, table: TableName) -> Changes:
     if changes.versions is not None:
         row = int(np.flatnonzero(np.bincount(numbers.indices.to_numpy())[numbers.indices.to_numpy()] > 1)[0])
         raise ConfigError(
-            f"row {row}: key {changes.keys[row].as_py()[:_QUOTED]!r} of table {table} has several rows with "
+            f"row {row}: key {changes.keys[row].as_py()[:QUOTED]!r} of table {table} has several rows with "
             "versions: write one row for each key"
         )
     rows = np.arange(len(changes.keys))
