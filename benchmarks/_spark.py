@@ -182,12 +182,13 @@ class _Suite:
         }
 
     def _ask_for(self, side: str, row: Row, kind: Kind, stream: StreamName) -> dict[str, Any]:
+        only = {} if row.only is None else {"only": [row.only]}
         if side == _SCALA:
-            return {"options": self._options(stream, row.theirs), "decode": kind.theirs}
+            return {"options": self._options(stream, row.theirs), "decode": kind.theirs, **only}
         ours = {"options": self._options(stream, {**kind.ours, **row.ours}), "columns": kind.columns}
         if side == NOTHING:
-            return {"options": self._nothing(row, row.events, **ours)}
-        return {**ours, "options": {**ours["options"], **self._place("raw_reader", side)}}
+            return {"options": self._nothing(row, row.events, **ours), **only}
+        return {**ours, **only, "options": {**ours["options"], **self._place("raw_reader", side)}}
 
     def _nothing(self, row: Row, rows: int, options: Mapping[str, str], columns: str | None = None) -> dict[str, str]:
         """Return the options of the source that does nothing, for the rows that our source reads with these options.

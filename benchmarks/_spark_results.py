@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-from benchmarks._spark_rows import FAR, JVM, MARGINAL_AIM, NEAR, NOTHING, PLAIN, ROWS, Row
+from benchmarks._spark_rows import FAR, JVM, MARGINAL_AIM, NEAR, NOTHING, PLAIN, PLAIN_AIM, ROWS, Row
 from benchmarks._stats import Result, Runs
 
 __all__ = ["Measured", "Results", "document", "plot"]
@@ -214,7 +214,7 @@ def _lines(results: Results) -> Iterator[_Line]:
                 times = cpu[result.baseline], cpu[peer]
                 yield _Line(row.name + _IN_JVM, *shown, ratio, row.jvm_aim, cpu=times)
             elif peer == PLAIN:
-                yield _Line(row.name + _PLAIN, *shown, ratio, None, cpu=(cpu[result.baseline], cpu[peer]))
+                yield _Line(row.name + _PLAIN, *shown, ratio, PLAIN_AIM, cpu=(cpu[result.baseline], cpu[peer]))
             else:
                 served = None if row.in_batches else _served(result, peer)
                 times = tuple(cpu[name] for name in (result.baseline, peer, NOTHING) if name in cpu)

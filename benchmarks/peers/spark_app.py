@@ -88,11 +88,14 @@ class Application:
         events: int,
         decode: dict[str, Any] | None = None,
         columns: str | None = None,
+        only: list[str] | None = None,
         count: bool = False,
     ) -> dict[str, Any]:
-        """Time a batch read of the whole stream to Spark's empty sink, or its ``count()``."""
+        """Time a batch read of the whole stream, or of these columns, to Spark's empty sink, or its ``count()``."""
         start = time.perf_counter()
         frame = self._frame(options, decode, columns)
+        if only is not None:
+            frame = frame.select(*only)
         if count:
             events = frame.count()
         else:
