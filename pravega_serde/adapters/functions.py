@@ -19,7 +19,7 @@ T = TypeVar("T")
 class FunctionSerializer(ColumnSerializer, Generic[T]):
     """Serializer from two functions: ``write`` turns a value into an event, ``read`` an event into a value.
 
-    Example: ``FunctionSerializer(pickle.dumps, pickle.loads)``. An exception in a function becomes a SerializationError
+    Example: ``FunctionSerializer(str.encode, bytes.decode)``. An exception in a function becomes a SerializationError
     or DeserializationError that names the function. Errors of this package pass unchanged. With ``arrow_type``, columns
     work too, row by row: ``read`` must then return values that Arrow accepts for that type, and ``write`` receives
     Arrow's values. The serializer can be pickled if its functions can.
