@@ -254,6 +254,9 @@ class _Tries(Generic[T]):
             limit *= _FIRST_SHARE
         connect = limit * _CONNECT_SHARE
         content = self._call.content()
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        if self._authorization is not None:
+            headers["Authorization"] = self._authorization
         query = dict(self._call.query)
         if self._config.namespace is not None and self._config.kind == "pravega":
             query.setdefault("namespace", self._config.namespace)
@@ -262,13 +265,9 @@ class _Tries(Generic[T]):
             "url": self._call.path,
             "params": query or None,
             "content": content,
-            "headers": self._headers(content),
+            "headers": headers,
             "timeout": httpx2.Timeout(limit - connect, connect=connect),
         }
-
-    def _headers(self, content: bytes | None) -> dict[str, str]:
-        headers = {} if content is None else {"Content-Type": "application/json"}
-        return headers if self._authorization is None else headers | {"Authorization": self._authorization}
 
     def take(self, content: bytearray, piece: bytes) -> None:
         """Add a piece to an answer. Limits the size and the duration of the answer."""
@@ -299,7 +298,6 @@ class _Tries(Generic[T]):
         )
 
     def result(self, response: httpx2.Response, content: bytes) -> T:
-        """Return the result in an answer."""
         self._sent = True
         try:
             return self._call.result(response.status_code, content, server=self._config.uri)
