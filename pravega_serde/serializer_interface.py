@@ -158,14 +158,14 @@ class InnerColumns(ABC):
         """Number of bytes of events that are best decoded together; 0 if it makes no difference."""
         return int(getattr(self._inner, "bytes_at_once", 0))
 
-    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
+    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.StructArray:
         """Return the columns of a column of events; see :meth:`Serializer.decode_column` for errors."""
         return self._decode(column, on_error, self._inner.decode_column)
 
-    def decode_first(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
+    def decode_first(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.StructArray:
         """Return the columns of the first events, as many as the inner serializer decodes at once."""
         return self._decode(column, on_error, getattr(self._inner, "decode_first", self._inner.decode_column))
 
     @abstractmethod
-    def _decode(self, column: pa.Array, on_error: OnError | None, decode: Callable[..., pa.Array]) -> pa.Array:
+    def _decode(self, column: pa.Array, on_error: OnError | None, decode: Callable[..., pa.Array]) -> pa.StructArray:
         """Return the columns of events, with ``decode`` for the events of the inner serializer."""
