@@ -32,7 +32,7 @@ from pravega_serde.adapters.classes import (
     unwrapped,
     written_members,
 )
-from pravega_serde.adapters.defaults import MISSING, Default, defaults_of, optional_keys
+from pravega_serde.adapters.defaults import MISSING, defaults_of, optional_keys
 from pravega_serde.adapters.plain import NATURAL, plain, tags_of
 from pravega_serde.errors import SchemaError
 
@@ -206,7 +206,7 @@ class _Forms:
             absent = member.name in optional or msgspec.UnsetType in typing.get_args(unwrapped(member.type))
             if absent and slot.nullable:
                 raise SchemaError(f"the value at {inner} may be absent and None, which are one null; remove None")
-            made.append(_field(member, slot, defaults.get(member.attribute), absent=absent))
+            made.append(_field(member, slot, defaults, absent=absent))
         record.fields = tuple(made)
         return record
 
@@ -238,8 +238,8 @@ class _Forms:
         raise SchemaError(f"several classes are called {name_of(kind)}; rename one")
 
 
-def _field(member: Member, slot: Slot, default: Default | None, *, absent: bool) -> Field:
-    value = MISSING if default is None else default.value
+def _field(member: Member, slot: Slot, defaults: Mapping[str, Any], *, absent: bool) -> Field:
+    value = defaults.get(member.attribute, MISSING)
     if absent:
         slot.nullable = True
         return Field(member.name, slot, None, has_default=True, may_be_absent=True)
@@ -255,7 +255,7 @@ def _field(member: Member, slot: Slot, default: Default | None, *, absent: bool)
         if not matches:
             shown = repr(given)[:60]
             raise SchemaError(f"the default {shown} at {slot.path} does not fit its type; correct one of them")
-    return Field(member.name, slot, value, has_default=default is not None, may_be_absent=False)
+    return Field(member.name, slot, value, has_default=member.attribute in defaults, may_be_absent=False)
 
 
 def _no_form(kind: Any, path: str) -> SchemaError:
