@@ -14,6 +14,7 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import httpx2
@@ -107,15 +108,10 @@ class Http:
             tries.authorize()
         if time.monotonic() - self._answered_at > _KEPT:
             tries.resolve()
-        try:
-            with client.stream(**tries.request()) as response:
-                content = bytearray()
-                for piece in response.iter_raw():
-                    tries.take(content, piece)
-        except httpx2.HTTPError as error:
-            raise tries.broken(error) from error
-        except (httpx2.InvalidURL, UnicodeError) as error:
-            raise tries.unsendable(error) from error
+        with tries.sending(), client.stream(**tries.request()) as response:
+            content = bytearray()
+            for piece in response.iter_raw():
+                tries.take(content, piece)
         self._answered_at = time.monotonic()
         return tries.result(response, bytes(content))
 
@@ -156,15 +152,11 @@ class AsyncHttp:
     async def _attempt(self, tries: _Tries[T]) -> T:
         if not tries.is_authorized():
             await asyncio.to_thread(tries.authorize)
-        try:
+        with tries.sending():
             async with self._client.stream(**tries.request()) as response:
                 content = bytearray()
                 async for piece in response.aiter_raw():
                     tries.take(content, piece)
-        except httpx2.HTTPError as error:
-            raise tries.broken(error) from error
-        except (httpx2.InvalidURL, UnicodeError) as error:
-            raise tries.unsendable(error) from error
         return tries.result(response, bytes(content))
 
 
@@ -280,8 +272,19 @@ class _Tries(Generic[T]):
         if time.monotonic() > self._end:
             raise TransientError("the answer did not end in time", late=True)
 
-    def broken(self, error: httpx2.HTTPError) -> Exception:
-        """Return the error for a failure below HTTP."""
+    @contextlib.contextmanager
+    def sending(self) -> Iterator[None]:
+        """Replace errors below HTTP, and those of a request that no server could receive."""
+        try:
+            yield
+        except httpx2.HTTPError as error:
+            raise self._broken(error) from error
+        except (httpx2.InvalidURL, UnicodeError) as error:
+            raise RegistryRequestError(
+                f"cannot {self._call.purpose:.500}: invalid address or argument: {error}; check {self._config.uri:.500}"
+            ) from error
+
+    def _broken(self, error: httpx2.HTTPError) -> Exception:
         if _is_tls(error):
             return RegistryProtocolError(
                 f"cannot {self._call.purpose}: no trusted connection to {self._config.uri} ({error}); set ca_file to "
@@ -290,12 +293,6 @@ class _Tries(Generic[T]):
         sent = not isinstance(error, _UNSENT)
         self._sent |= sent
         return TransientError(_reason(error), sent=sent, late=sent and isinstance(error, httpx2.TimeoutException))
-
-    def unsendable(self, error: Exception) -> RegistryRequestError:
-        """Return the error for a request that no server could receive."""
-        return RegistryRequestError(
-            f"cannot {self._call.purpose:.500}: invalid address or argument: {error}; check {self._config.uri:.500}"
-        )
 
     def result(self, response: httpx2.Response, content: bytes) -> T:
         self._sent = True
