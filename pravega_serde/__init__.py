@@ -26,32 +26,7 @@ if TYPE_CHECKING:
     from pravega_serde.envelopes import RowChange as RowChange
     from pravega_serde.envelopes import change_type as change_type
     from pravega_serde.envelopes import distinct_changes as distinct_changes
-    from pravega_serde.errors import CredentialError as CredentialError
-    from pravega_serde.errors import CredentialUnavailableError as CredentialUnavailableError
-    from pravega_serde.errors import DecryptionError as DecryptionError
-    from pravega_serde.errors import DeserializationError as DeserializationError
-    from pravega_serde.errors import EncryptionKeyError as EncryptionKeyError
-    from pravega_serde.errors import ForkedError as ForkedError
-    from pravega_serde.errors import LimitExceededError as LimitExceededError
-    from pravega_serde.errors import MissingExtraError as MissingExtraError
-    from pravega_serde.errors import MissingKeyError as MissingKeyError
-    from pravega_serde.errors import PravegaError as PravegaError
-    from pravega_serde.errors import RegistryAuthenticationError as RegistryAuthenticationError
-    from pravega_serde.errors import RegistryConflictError as RegistryConflictError
-    from pravega_serde.errors import RegistryError as RegistryError
-    from pravega_serde.errors import RegistryNotFoundError as RegistryNotFoundError
-    from pravega_serde.errors import RegistryPermissionError as RegistryPermissionError
-    from pravega_serde.errors import RegistryProtocolError as RegistryProtocolError
-    from pravega_serde.errors import RegistryRequestError as RegistryRequestError
-    from pravega_serde.errors import RegistryUnavailableError as RegistryUnavailableError
-    from pravega_serde.errors import SchemaError as SchemaError
-    from pravega_serde.errors import SerdeError as SerdeError
-    from pravega_serde.errors import SerializationError as SerializationError
-    from pravega_serde.errors import StaleCodeError as StaleCodeError
-    from pravega_serde.errors import UnsupportedCodecError as UnsupportedCodecError
-    from pravega_serde.errors import UnsupportedFormatError as UnsupportedFormatError
-    from pravega_serde.errors import UnsupportedRuleError as UnsupportedRuleError
-    from pravega_serde.errors import UnsupportedTargetError as UnsupportedTargetError
+    from pravega_serde.errors import *  # declared in that module alone
     from pravega_serde.format_table import formats as formats
     from pravega_serde.format_table import serializer_for as serializer_for
     from pravega_serde.framings import Framed as Framed

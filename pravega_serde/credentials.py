@@ -24,20 +24,16 @@ def fault_of(text: Any, *, encoded: bool = False) -> str | None:
     if not isinstance(text, str):
         return f"must be a str, not {type(text).__name__}"
     if encoded:
-        return None if _is_utf8(text) else "has a character that UTF-8 cannot encode"
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # a lone surrogate, as the environment has them for bytes that are not UTF-8
+            return "has a character that UTF-8 cannot encode"
+        return None
     if _PLAIN.fullmatch(text):
         return None
     if text != text.strip():
         return "begins or ends with a blank or a line end: remove it, for example with strip()"
     return "is empty" if not text else "has characters that a header cannot contain: use visible ASCII characters"
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, as the environment has them for bytes that are not UTF-8
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)

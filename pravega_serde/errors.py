@@ -13,7 +13,6 @@ __all__ = [
     "DecryptionError",
     "DeserializationError",
     "EncryptionKeyError",
-    "Fault",
     "ForkedError",
     "LimitExceededError",
     "MissingExtraError",

@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, Final
 
 from pravega_serde import after_fork
@@ -33,9 +34,7 @@ def load_provider(name: str) -> CredentialProvider:
     """
     module, _, attributes = name.partition(":")
     try:
-        found: Any = importlib.import_module(module)
-        for part in attributes.split("."):
-            found = getattr(found, part)
+        found: Any = attrgetter(attributes)(importlib.import_module(module))
         if isinstance(found, type):
             found = found()
     except (ImportError, AttributeError) as error:

@@ -11,6 +11,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from pravega_serde.errors import UnsupportedFormatError
@@ -38,9 +39,7 @@ def load(place: str) -> Any:
         raise UnsupportedFormatError(f"invalid format {place!r}: write package.module:name of a serializer")
     module, _, name = place.partition(":")
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        found: Any = attrgetter(name)(importlib.import_module(module))
     except Exception as error:
         reason = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
         raise UnsupportedFormatError(

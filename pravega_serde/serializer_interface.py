@@ -5,7 +5,8 @@ This module imports no format, so that every format can import it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from pravega_serde.errors import DeserializationError
@@ -82,6 +83,14 @@ class Serializer(Protocol[T]):
         """
 
 
+def report(errors: Iterable[DeserializationError], on_error: OnError | None) -> None:
+    """Pass the errors of a column on, in the order of their rows. Without ``on_error``, raise the first one."""
+    for error in sorted(errors, key=lambda each: each.row or 0):
+        if on_error is None:
+            raise error
+        on_error(error)
+
+
 @runtime_checkable
 class HasDicts(Protocol):
     """Serializer with value objects of its format, such as Protobuf's messages."""
@@ -134,3 +143,29 @@ class _Reading(DeserializerCalls):
 
     def deserialize(self, data: bytes) -> Any:
         return self._serializer.deserialize(data)
+
+
+class InnerColumns(ABC):
+    """Base class of serializers around an inner serializer, which decodes its part of the columns."""
+
+    def __init__(self, inner: Serializer[Any]) -> None:
+        self._inner = inner
+        #: True if a read may wait for a registry.
+        self.read_may_block: bool = getattr(inner, "read_may_block", False)
+
+    @property
+    def bytes_at_once(self) -> int:
+        """Number of bytes of events that are best decoded together; 0 if it makes no difference."""
+        return int(getattr(self._inner, "bytes_at_once", 0))
+
+    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.StructArray:
+        """Return the columns of a column of events; see :meth:`Serializer.decode_column` for errors."""
+        return self._decode(column, on_error, self._inner.decode_column)
+
+    def decode_first(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.StructArray:
+        """Return the columns of the first events, as many as the inner serializer decodes at once."""
+        return self._decode(column, on_error, getattr(self._inner, "decode_first", self._inner.decode_column))
+
+    @abstractmethod
+    def _decode(self, column: pa.Array, on_error: OnError | None, decode: Callable[..., pa.Array]) -> pa.StructArray:
+        """Return the columns of events, with ``decode`` for the events of the inner serializer."""

@@ -93,11 +93,7 @@ class UTF8StringSerializer(SerializerCalls):
         return "UTF8StringSerializer()"
 
 
-def _as_text(column: pa.BinaryArray) -> pa.StringArray:
-    return column.cast(pa.string())
-
-
-_validate = bisecting(_as_text, refusals=(pa.ArrowInvalid,))
+_validate = bisecting(lambda column: column.cast(pa.string()), refusals=(pa.ArrowInvalid,))
 
 
 class ByteArraySerializer(SerializerCalls):

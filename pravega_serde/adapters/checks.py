@@ -15,6 +15,7 @@ from uuid import UUID
 from pravega_serde.adapters.classes import (
     class_of,
     classes_in,
+    is_enum,
     is_model,
     members_of,
     name_of,
@@ -112,7 +113,7 @@ class _Events:
 
     def _confuse_entries(self, one: Any, other: Any) -> bool:
         (key, value), (other_key, other_value) = (typing.get_args(each) or (Any, Any) for each in (one, other))
-        if key != other_key and any(map(_is_enum, (*alternatives_of(key), *alternatives_of(other_key)))):
+        if key != other_key and any(map(is_enum, (*alternatives_of(key), *alternatives_of(other_key)))):
             return True  # keys are read as names of constants before the type of the dict is known
         if self._form.mixed_keys and not self._overlap(key, other_key):
             return False
@@ -180,7 +181,7 @@ class _Events:
 
     def _is_value(self, kind: Any, other: Any) -> bool:
         """Return True if pydantic may read a value of an enum as one of another type."""
-        values = kind if self._by_pydantic and has_values(kind) and not _is_enum(other) else ()
+        values = kind if self._by_pydantic and has_values(kind) and not is_enum(other) else ()
         kinds = {type(each.value) for each in values}
         return any(self._same(each, other) or {each, other} <= _NUMBERS for each in kinds) or any(
             self._is_equal(each.value, other) for each in values
@@ -194,7 +195,7 @@ class _Events:
         return self._by_pydantic and bytes in (one, other) and any(map(self._is_text, others))
 
     def _is_text(self, kind: Any) -> bool:
-        return kind in self._form.texts or _is_enum(kind)
+        return kind in self._form.texts or is_enum(kind)
 
     def _is_number(self, pair: set[Any]) -> bool:
         """Return True for two numbers. Pydantic also reads some other types from the numbers of decimals."""
@@ -244,16 +245,12 @@ def check_keys(kind: Any, form: Format) -> None:
             continue
         options, nullable = options_of(typing.get_args(inner)[0])
         options += [type(None)] * nullable
-        unknown = [each for each in options if not (each in form.keys or _is_enum(each) or is_open(each))]
+        unknown = [each for each in options if not (each in form.keys or is_enum(each) or is_open(each))]
         if unknown or (len(options) != 1 and not form.mixed_keys):
             raise SchemaError(
                 f"the keys of {name_of(inner)} (at {path}) have no form in {form.name}, whose keys are one of "
                 f"{', '.join(sorted(each.__name__ for each in form.keys))} or an enum; use str or a list of objects"
             )
-
-
-def _is_enum(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, enum.Enum)
 
 
 def _is_mapping(kind: Any) -> bool:

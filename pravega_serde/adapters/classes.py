@@ -33,6 +33,11 @@ def is_model(kind: Any) -> bool:
     return isinstance(kind, type) and "__pydantic_fields__" in vars(kind)
 
 
+def is_enum(kind: Any) -> bool:
+    """Return True for an enum."""
+    return isinstance(kind, type) and issubclass(kind, enum.Enum)
+
+
 def class_of(kind: Any) -> Any:
     """Return the class of a generic type with arguments, such as Box of ``Box[int]``. Other types are returned."""
     return typing.get_origin(kind) or kind
@@ -299,7 +304,7 @@ def _type_of(kind: Any, inside: tuple[Any, ...], path: str) -> pa.DataType:
         # The items of a tuple have one type in a column.
         same = arguments[:1] if origin is tuple and len(set(arguments)) == 1 else arguments
         return _container(kind, origin, [each for each in same if each is not Ellipsis], inside, path)
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+    if is_enum(kind):
         return pa.string()
     if kind not in SCALARS:
         raise _no_column(kind, path)

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from pravega_serde.adapters.classes import class_of, is_model, members_of
 
-#: Value of a default that a function creates.
+#: In place of a default that a function creates: it may return another value each time.
 MISSING: Final = object()
 
 #: Functions of defaults that always return the same.
 _EMPTY: Final = (list, dict, set, frozenset, tuple)
 
 
-class Default(NamedTuple):
-    """Default of a field."""
-
-    value: Any
-    """MISSING if a function creates it, which may return another value each time."""
-
-
-def defaults_of(kind: Any) -> dict[str, Default]:
+def defaults_of(kind: Any) -> dict[str, Any]:
     """Return the defaults of a class by attribute. Required fields have none."""
     if is_model(kind):
         fields = kind.__pydantic_fields__.items()
         return {name: _default(info.default, info.default_factory) for name, info in fields if not info.is_required()}
     origin = class_of(kind)
-    found: dict[str, Default] = {}
+    found: dict[str, Any] = {}
     if hasattr(origin, "__struct_fields__"):
         for entry in msgspec.structs.fields(origin):
             if not entry.required:
@@ -39,7 +32,7 @@ def defaults_of(kind: Any) -> dict[str, Default]:
     elif dataclasses.is_dataclass(origin):
         for each in dataclasses.fields(origin):
             if each.default is not dataclasses.MISSING:
-                found[each.name] = Default(each.default)
+                found[each.name] = each.default
             elif each.default_factory is not dataclasses.MISSING:
                 found[each.name] = _default(None, each.default_factory)
     elif hasattr(origin, "__attrs_attrs__"):
@@ -47,16 +40,16 @@ def defaults_of(kind: Any) -> dict[str, Default]:
             factory = getattr(each.default, "factory", None)
             if factory is not None or type(each.default).__name__ != "_Nothing":
                 # A converter makes another value of the default.
-                found[each.name] = _default(each.default, factory) if each.converter is None else Default(MISSING)
+                found[each.name] = _default(each.default, factory) if each.converter is None else MISSING
     else:
-        found = {name: Default(value) for name, value in getattr(origin, "_field_defaults", {}).items()}
+        found = getattr(origin, "_field_defaults", {})
     return found
 
 
-def _default(value: Any, factory: Any) -> Default:
+def _default(value: Any, factory: Any) -> Any:
     if factory is None:
-        return Default(value)
-    return Default(factory() if factory in _EMPTY else MISSING)
+        return value
+    return factory() if factory in _EMPTY else MISSING
 
 
 def required_names(kind: Any) -> frozenset[str]:

@@ -24,6 +24,7 @@ from pravega_serde.adapters.classes import (
     SCALARS,
     Member,
     class_of,
+    is_enum,
     members_of,
     name_of,
     root_of,
@@ -31,7 +32,7 @@ from pravega_serde.adapters.classes import (
     unwrapped,
     written_members,
 )
-from pravega_serde.adapters.defaults import MISSING, Default, defaults_of, optional_keys
+from pravega_serde.adapters.defaults import MISSING, defaults_of, optional_keys
 from pravega_serde.adapters.plain import NATURAL, plain, tags_of
 from pravega_serde.errors import SchemaError
 
@@ -115,12 +116,8 @@ def form_of(kind: Any, name: str | None) -> tuple[Slot, str]:
     """
     space, _, last = (name or "").rpartition(".")
     options, _ = options_of(kind)
-    named = len(options) == 1 and (members_of(options[0]) is not None or _is_enum(options[0]))
+    named = len(options) == 1 and (members_of(options[0]) is not None or is_enum(options[0]))
     return _Forms(last if named else "").slot(kind, "$"), space
-
-
-def _is_enum(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, enum.Enum)
 
 
 def records_in(slot: Slot) -> Iterator[Record | Constants]:
@@ -178,7 +175,7 @@ class _Forms:
         origin = typing.get_origin(kind)
         if isinstance(origin, type):
             return self._container(kind, origin, path)
-        if _is_enum(kind):
+        if is_enum(kind):
             if not kind.__members__:
                 raise SchemaError(f"{name_of(kind)} (at {path}) has no constants")
             constants = Constants(kind, self._name(kind))
@@ -200,15 +197,16 @@ class _Forms:
         self._known.append((kind, record))
         made = []
         if config is not None and config.tag is not None:
-            made.append(Field(config.tag_field, _only(Scalar(type(config.tag)), path), config.tag, True, False))
+            slot = Slot((Scalar(type(config.tag)),), nullable=False, path=path)
+            made.append(Field(config.tag_field, slot, config.tag, True, False))
         defaults, optional = defaults_of(kind), optional_keys(kind)
         for member in written_members(kind):
             inner = f"{path}.{member.name}"
             slot = self.slot(member.type, inner)
-            absent = member.name in optional or _may_be_unset(member.type)
+            absent = member.name in optional or msgspec.UnsetType in typing.get_args(unwrapped(member.type))
             if absent and slot.nullable:
                 raise SchemaError(f"the value at {inner} may be absent and None, which are one null; remove None")
-            made.append(_field(member, slot, defaults.get(member.attribute), absent=absent))
+            made.append(_field(member, slot, defaults, absent=absent))
         record.fields = tuple(made)
         return record
 
@@ -233,19 +231,15 @@ class _Forms:
         parts = [*origin.__module__.split("."), *origin.__qualname__.replace(".<locals>", "").split(".")]
         arguments = [name_of(unwrapped(each)) for each in typing.get_args(kind)]
         for count in range(1, len(parts) + 1):
-            name = _word("_".join([*parts[-count:], *arguments]))
+            name = re.sub(r"\W+", "_", "_".join([*parts[-count:], *arguments])).strip("_")
             if name not in self._names:
                 self._names.add(name)
                 return name
         raise SchemaError(f"several classes are called {name_of(kind)}; rename one")
 
 
-def _word(text: str) -> str:
-    return re.sub(r"\W+", "_", text).strip("_")
-
-
-def _field(member: Member, slot: Slot, default: Default | None, *, absent: bool) -> Field:
-    value = MISSING if default is None else default.value
+def _field(member: Member, slot: Slot, defaults: Mapping[str, Any], *, absent: bool) -> Field:
+    value = defaults.get(member.attribute, MISSING)
     if absent:
         slot.nullable = True
         return Field(member.name, slot, None, has_default=True, may_be_absent=True)
@@ -261,15 +255,7 @@ def _field(member: Member, slot: Slot, default: Default | None, *, absent: bool)
         if not matches:
             shown = repr(given)[:60]
             raise SchemaError(f"the default {shown} at {slot.path} does not fit its type; correct one of them")
-    return Field(member.name, slot, value, has_default=default is not None, may_be_absent=False)
-
-
-def _only(form: Form, path: str) -> Slot:
-    return Slot((form,), nullable=False, path=path)
-
-
-def _may_be_unset(kind: Any) -> bool:
-    return msgspec.UnsetType in typing.get_args(unwrapped(kind))
+    return Field(member.name, slot, value, has_default=member.attribute in defaults, may_be_absent=False)
 
 
 def _no_form(kind: Any, path: str) -> SchemaError:

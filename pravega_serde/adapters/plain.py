@@ -22,6 +22,7 @@ import msgspec
 from pravega_serde.adapters.classes import (
     Member,
     class_of,
+    is_enum,
     is_named_tuple,
     members_of,
     name_of,
@@ -57,14 +58,8 @@ def plain(value: Any, natural: tuple[type, ...] = NATURAL) -> Any:
     return msgspec.to_builtins(value, builtin_types=natural)
 
 
-@lru_cache(maxsize=256)
-def _members(kind: Any) -> tuple[Member, ...] | None:
-    return members_of(kind)
-
-
-@lru_cache(maxsize=256)
-def _required(kind: Any) -> frozenset[str]:
-    return required_names(kind)
+_members: Final = lru_cache(maxsize=256)(members_of)
+_required: Final = lru_cache(maxsize=256)(required_names)
 
 
 def _key(key: Any, natural: tuple[type, ...]) -> Any:
@@ -123,11 +118,7 @@ def is_open(kind: Any) -> bool:
 
 def has_values(kind: Any) -> bool:
     """Return True for an enum with values other than its names."""
-    return _is_enum(kind) and any(member.value != name for name, member in kind.__members__.items())
-
-
-def _is_enum(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, enum.Enum)
+    return is_enum(kind) and any(member.value != name for name, member in kind.__members__.items())
 
 
 # ---- reading ----
@@ -173,7 +164,7 @@ class _Reviser:
             return _floats
         if kind is bytes and self._base64:
             return self._needed(_from_base64)
-        if _is_enum(kind):
+        if is_enum(kind):
             return self._needed(_constants(kind)) if has_values(kind) else _itself
         if origin is typing.Literal and any(isinstance(each, enum.Enum) for each in arguments):
             return self._needed(_literals(arguments))
@@ -204,7 +195,7 @@ class _Reviser:
         others = [unwrapped(each) for each in arguments if each not in (type(None), msgspec.UnsetType)]
         if len(others) == 1:
             return _nullable(self.of(others[0]))
-        texts = [each for each in others if each is str or _is_enum(each)]
+        texts = [each for each in others if each is str or is_enum(each)]
         if len(texts) > 1 and any(map(has_values, texts)):
             names = " and ".join(map(name_of, texts))
             raise SchemaError(
@@ -362,7 +353,7 @@ def _may_be(kind: Any, value: Any, tags: Mapping[str, tuple[Any, ...]] | None) -
     origin = class_of(kind)
     if _members(kind) is not None:
         return isinstance(value, Mapping | list) and (tags is None or _names_class(kind, value, tags))
-    if _is_enum(kind):
+    if is_enum(kind):
         return isinstance(value, str) and value in kind.__members__
     if kind in (str, bytes, float):
         return isinstance(value, str) and (kind is not float or value in _NOT_FINITE)

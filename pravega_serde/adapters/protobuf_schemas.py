@@ -155,7 +155,6 @@ class _Writer:
             made.type_name = self._type_names[id(form)]
 
     def _wrapped(self, scope: _Scope, slot: Slot, wrap: Wrap, *, item: bool) -> None:
-        """Fill the message around a value."""
         message = scope.message
         if wrap == "value":
             scope.taken |= {"value", "ValueEntry"}

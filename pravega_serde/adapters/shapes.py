@@ -63,16 +63,6 @@ class _Shapes:
         self.needed = False
         self._known: dict[Hashable, list[Both]] = {}
 
-    def _items(self, item: Both) -> Both:
-        if item is SAME:
-            return SAME
-        return Both(*(_each(convert) for convert in item))
-
-    def _entries(self, value: Both) -> Both:
-        if value is SAME:
-            return SAME
-        return Both(*(_each_value(convert) for convert in value))
-
     def _record(self, key: Hashable, compile_fields: Callable[[], Both]) -> Both:
         """Return the conversion of a record, which may be inside itself."""
         if key not in self._known:
@@ -119,12 +109,18 @@ class _Shapes:
         return Both(out, back)
 
 
-def _each(convert: Convert) -> Convert:
-    return lambda value: [convert(each) for each in value] if isinstance(value, list | tuple) else value
+def _items(item: Both) -> Both:
+    def of_items(convert: Convert) -> Convert:
+        return lambda value: [convert(each) for each in value] if isinstance(value, list | tuple) else value
+
+    return SAME if item is SAME else Both(*map(of_items, item))
 
 
-def _each_value(convert: Convert) -> Convert:
-    return lambda value: {k: convert(v) for k, v in value.items()} if isinstance(value, Mapping) else value
+def _entries(value: Both) -> Both:
+    def of_values(convert: Convert) -> Convert:
+        return lambda value: {k: convert(v) for k, v in value.items()} if isinstance(value, Mapping) else value
+
+    return SAME if value is SAME else Both(*map(of_values, value))
 
 
 def _chosen(slot: Slot, shapes: list[tuple[Form, Both]], value: Any) -> tuple[Form | None, Both]:
@@ -168,9 +164,9 @@ class _Avro(_Shapes):
 
     def _form(self, form: Form) -> Both:
         if isinstance(form, Items):
-            return self._items(self._slot(form.item))
+            return _items(self._slot(form.item))
         if isinstance(form, Entries):
-            return self._entries(self._slot(form.value))
+            return _entries(self._slot(form.value))
         if not isinstance(form, Record):
             return SAME
 
@@ -232,8 +228,8 @@ class _Protobuf(_Shapes):
         if item or not field.is_repeated:
             return self._message(slot, message, wrap_of(slot, item=item), item=item)
         if isinstance(form, Entries) and message.GetOptions().map_entry:
-            return self._entries(self._field(form.value, message.fields_by_name["value"], item=True))
-        return self._items(self._field(form.item, field, item=True)) if isinstance(form, Items) else SAME
+            return _entries(self._field(form.value, message.fields_by_name["value"], item=True))
+        return _items(self._field(form.item, field, item=True)) if isinstance(form, Items) else SAME
 
     def _message(self, slot: Slot, message: Any, wrap: Wrap | None, *, item: bool) -> Both:
         if message.full_name.startswith("google."):

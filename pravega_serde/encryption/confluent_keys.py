@@ -94,9 +94,8 @@ class _LocalKey:
     """Key of Confluent's local key service: AES-128-GCM with a key derived from a secret."""
 
     def __init__(self, secret: str) -> None:
-        ciphers = aead()
         extracted = hmac.digest(bytes(hashlib.sha256().digest_size), secret.encode(), hashlib.sha256)
-        self._cipher = ciphers.AESGCM(hmac.digest(extracted, b"\1", hashlib.sha256)[:16])
+        self._cipher = aead().AESGCM(hmac.digest(extracted, b"\1", hashlib.sha256)[:16])
 
     def encrypt(self, data: bytes, context: bytes) -> bytes:
         nonce = os.urandom(_NONCE)

@@ -11,15 +11,14 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pravega_serde.columnar import list_items, list_offsets, map_entries, valid_rows
+from pravega_serde.columnar.arrays import Int64s
 from pravega_serde.columnar.types import family, is_family
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.suggestions import did_you_mean
 
-Int64s = npt.NDArray[np.int64]
 #: Converts a string or binary column; the second argument has the row of each value.
 ChangeColumn = Callable[[pa.Array, Int64s], pa.Array]
 ChangeValue = Callable[[Any], Any]

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde.columnar import as_column, select, valid_rows
+from pravega_serde.columnar.arrays import Int64s
 from pravega_serde.encryption.keys import DataKeys
-from pravega_serde.encryption.paths import FieldPath, Int64s
+from pravega_serde.encryption.paths import FieldPath
 from pravega_serde.encryption.values import FieldCipher
 from pravega_serde.errors import DecryptionError, DeserializationError, SchemaError, SerdeError, SerializationError
-from pravega_serde.serializer_interface import OnError, Serializer, SerializerCalls
+from pravega_serde.serializer_interface import InnerColumns, OnError, Serializer, SerializerCalls, report
 
 _log: Final = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ _log: Final = logging.getLogger(__name__)
 _SAME: Final = frozenset({"as_dict", "content_type", "message_class", "read_schema"})
 
 
-class Encrypted(SerializerCalls):
+class Encrypted(SerializerCalls, InnerColumns):
     """Serializer with encrypted fields: strings and bytes are encrypted before ``serializer`` writes the event.
 
     ``fields`` are paths such as ``card.number``. A path also goes through lists and maps, to all items and values.
@@ -53,7 +54,8 @@ class Encrypted(SerializerCalls):
         missing_key: Literal["error", "null"] = "error",
     ) -> None:
         self._fields = (fields,) if isinstance(fields, str) else tuple(fields)
-        self._inner, self._keys, self._stream = serializer, keys, stream
+        super().__init__(serializer)
+        self._keys, self._stream = keys, stream
         self._deterministic, self._missing_key = deterministic, missing_key
         _check(self._fields, keys, stream, missing_key)
         self._ciphers = {
@@ -61,7 +63,7 @@ class Encrypted(SerializerCalls):
             for field in self._fields
         }
         #: True if a read or a write may wait for a key service or a registry.
-        self.read_may_block: bool = keys.may_wait or getattr(serializer, "read_may_block", False)
+        self.read_may_block = keys.may_wait or self.read_may_block
         self.write_may_block: bool = keys.may_wait or getattr(serializer, "write_may_block", False)
         #: True if equal values have equal events.
         self.is_deterministic: bool = deterministic and getattr(serializer, "is_deterministic", True)
@@ -89,11 +91,6 @@ class Encrypted(SerializerCalls):
     def arrow_type(self) -> pa.DataType:
         """Arrow type of decoded columns: that of the inner serializer."""
         return self._inner.arrow_type
-
-    @property
-    def bytes_at_once(self) -> int:
-        """Number of bytes of events that are best decoded together; 0 if it makes no difference."""
-        return int(getattr(self._inner, "bytes_at_once", 0))
 
     @property
     def never_null(self) -> frozenset[str]:
@@ -147,14 +144,6 @@ class Encrypted(SerializerCalls):
             column = path.change_column(column, _sealing_column(self._ciphers[path.path]))
         return self._inner.encode_column(column)
 
-    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Return the columns of a column of events; see :meth:`Serializer.decode_column` for errors."""
-        return self._decode(column, on_error, self._inner.decode_column)
-
-    def decode_first(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Return the columns of the first events, as many as the inner serializer decodes at once."""
-        return self._decode(column, on_error, getattr(self._inner, "decode_first", self._inner.decode_column))
-
     def _decode(self, column: pa.Array, on_error: OnError | None, decode: Callable[..., pa.Array]) -> pa.Array:
         found: dict[int, DeserializationError] = {}
 
@@ -164,13 +153,10 @@ class Encrypted(SerializerCalls):
         values = decode(column, on_error=note)
         for path in self._paths_in(values.type):
             values = path.change_column(values, _opening_column(self._ciphers[path.path], path, note))
-        errors = [found[row] for row in sorted(found) if row < len(values)]
+        errors = [error for row, error in found.items() if row < len(values)]
         if not errors:
             return values
-        if on_error is None:
-            raise errors[0]
-        for error in errors:
-            on_error(error)
+        report(errors, on_error)
         valid = valid_rows(values)
         valid[[error.row for error in errors if error.row is not None]] = False
         return select(values, np.arange(len(values)), valid=valid)

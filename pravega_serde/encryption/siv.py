@@ -18,9 +18,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from pravega_serde.columnar import bounds_of, word_view
+from pravega_serde.columnar.arrays import Bools, Int64s
 
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 #: Blocks: shape (n, 2).
 Blocks = npt.NDArray[np.uint64]
 

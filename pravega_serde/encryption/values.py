@@ -22,12 +22,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_serde.columnar import ByteColumn, bounds_of, cut, expand, select, valid_rows, word_view
-from pravega_serde.columnar.arrays import as_text, offsets_of
+from pravega_serde.columnar.arrays import Bools, Int64s, UInt8s, as_text, offsets_of
 from pravega_serde.encryption.keys import DataKeys, invalid_tag, primitives
 from pravega_serde.errors import DecryptionError, MissingKeyError, SerializationError
 
@@ -45,9 +44,6 @@ _PREFIX: Final = {_FIXED: _HEADER + _BLOCK, _RANDOM: _HEADER + 2 * _BLOCK}
 _ROWS: Final = 8_192
 #: Number of rows below which encrypting row by row is faster.
 _FEW: Final = 32
-
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 class FieldCipher:
@@ -259,7 +255,7 @@ def _of_present(
     return spread, np.flatnonzero(present)[rows]
 
 
-def _to_base64(data: npt.NDArray[np.uint8], starts: Int64s, lengths: Int64s) -> pa.StringArray:
+def _to_base64(data: UInt8s, starts: Int64s, lengths: Int64s) -> pa.StringArray:
     """Return slices as Base64. There are two zeros after each slice, which do not belong to another."""
     thirds = (lengths + 2) // 3
     whole = cut(data, starts, starts + 3 * thirds)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde.avro import AvroSerializer
-from pravega_serde.columnar import MalformedError, map_entries, number_column, valid_rows
+from pravega_serde.columnar import MalformedError, list_offsets, map_entries, number_column, valid_rows
 from pravega_serde.columnar.arrays import repeated_text
 from pravega_serde.envelopes.attributes import attribute, attributes_of, joined, without
 from pravega_serde.envelopes.cloudevents import (
@@ -74,9 +74,8 @@ class AvroEvents:
             texts if member.type == pa.string() else pa.nulls(len(texts), member.type) for member in self._value_type
         ]
         values = pa.StructArray.from_arrays(members, fields=list(self._value_type))
-        entries = pa.MapArray.from_arrays(
-            attributes_of(lengths, names, texts).offsets, names, values, type=self._serializer.arrow_type.field(0).type
-        )
+        kind = self._serializer.arrow_type.field(0).type
+        entries = pa.MapArray.from_arrays(list_offsets(lengths), names, values, type=kind)
         return self._serializer.encode_column(
             pa.StructArray.from_arrays([entries, data], fields=list(self._serializer.arrow_type))
         )

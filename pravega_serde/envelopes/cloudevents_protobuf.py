@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
-from pravega_serde.columnar import MalformedError, map_entries, nothing, number_column, text_column
+from pravega_serde.columnar import MalformedError, list_offsets, map_entries, nothing, number_column, text_column
 from pravega_serde.columnar.arrays import repeated_text
 from pravega_serde.columnar.building import build_scalars
 from pravega_serde.envelopes.attributes import attribute, attributes_of, joined, without
@@ -139,9 +139,7 @@ class ProtobufEvents:
         lengths, names, texts = map_entries(without(attributes, REQUIRED))
         values = pa.StructArray.from_arrays(self._members(names, texts), fields=list(self._value_type))
         kind = self._serializer.arrow_type
-        entries = pa.MapArray.from_arrays(
-            attributes_of(lengths, names, texts).offsets, names, values, type=kind.field("attributes").type
-        )
+        entries = pa.MapArray.from_arrays(list_offsets(lengths), names, values, type=kind.field("attributes").type)
         texts = _texts(pc.if_else(number_column(kinds_of_data(attributes) != BINARY), data, nothing(pa.binary())))
         columns = {
             **{name: attribute(attributes, name) for name in REQUIRED},

@@ -25,9 +25,8 @@ from pravega_serde.columnar import is_text, nothing, number_column, numbers_of, 
 from pravega_serde.columnar.arrays import Bools
 from pravega_serde.columnar.building import build_scalars
 from pravega_serde.envelopes.cloudevents import MOMENT
-from pravega_serde.envelopes.inner_columns import InnerColumns
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
-from pravega_serde.serializer_interface import DeserializerCalls, OnError, Serializer
+from pravega_serde.serializer_interface import DeserializerCalls, InnerColumns, OnError, Serializer, report
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Milliseconds that fit a timestamp in microseconds.
@@ -191,7 +190,7 @@ class ChangeDeserializer(DeserializerCalls, InnerColumns):
         errors: list[DeserializationError] = []
         values = decode(column, on_error=errors.append)
         columns = _unwrapped(values)
-        source = dict(zip(_names(columns["source"]), columns["source"].flatten(), strict=True))
+        source = _columns_of(columns["source"])
         ts, beyond = _times(columns, source)
         is_change = valid_rows(columns["op"]) & valid_rows(columns["source"])
         good = is_change & ~beyond
@@ -201,10 +200,7 @@ class ChangeDeserializer(DeserializerCalls, InnerColumns):
         columns |= {"ts": ts, "position": _positions(source, len(values))}
         parts = [_picked(columns[field.name], field.type) for field in types]
         found = pa.StructArray.from_arrays(parts, fields=list(types))
-        for error in sorted(errors, key=lambda each: each.row or 0):
-            if on_error is None:
-                raise error
-            on_error(error)
+        report(errors, on_error)
         return found if good.all() else select(found, np.arange(len(values)), valid=good)
 
 
@@ -269,8 +265,8 @@ def _fields_of(kind: pa.DataType) -> list[pa.Field]:
     return list(kind) if pa.types.is_struct(kind) else []
 
 
-def _names(column: pa.StructArray) -> list[str]:
-    return [field.name for field in column.type]
+def _columns_of(column: pa.StructArray) -> dict[str, pa.Array]:
+    return dict(zip((field.name for field in column.type), column.flatten(), strict=True))
 
 
 # ---- columns ----
@@ -278,11 +274,11 @@ def _names(column: pa.StructArray) -> list[str]:
 
 def _unwrapped(values: pa.StructArray) -> dict[str, pa.Array]:
     """Return the columns of the envelope, of events with a schema from their payload."""
-    own = dict(zip(_names(values), values.flatten(), strict=True))
+    own = _columns_of(values)
     payload = own.get("payload")
     if payload is None or not {"op", "source"} <= {field.name for field in _fields_of(payload.type)}:
         return own
-    inside = dict(zip(_names(payload), payload.flatten(), strict=True))
+    inside = _columns_of(payload)
     without = ~valid_rows(payload)
     if "op" not in own or not without.any():
         return inside
@@ -294,7 +290,7 @@ def _picked(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return a column, of a struct only the fields in a type."""
     if column.type == kind:
         return column
-    fields = dict(zip(_names(column), column.flatten(), strict=True))
+    fields = _columns_of(column)
     parts = [_picked(fields[field.name], field.type) for field in kind]
     return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
 

@@ -44,10 +44,9 @@ from pravega_serde.envelopes.cloudevents import (
     times_of,
 )
 from pravega_serde.envelopes.envelope import Envelope
-from pravega_serde.envelopes.inner_columns import InnerColumns
 from pravega_serde.errors import DeserializationError, SchemaError, SerdeError, SerializationError
 from pravega_serde.format_table import ENVELOPES, imported
-from pravega_serde.serializer_interface import OnError, Serializer, SerializerCalls
+from pravega_serde.serializer_interface import InnerColumns, OnError, Serializer, SerializerCalls, report
 from pravega_serde.suggestions import did_you_mean
 
 T = TypeVar("T")
@@ -262,17 +261,13 @@ class Enveloped(SerializerCalls, InnerColumns, Generic[T]):
         )
         *context, data = opened.flatten()
         values = decode(data, on_error=lambda error: errors.append(_in_data(error)))
-        errors = sorted((error for error in errors if (error.row or 0) < len(values)), key=lambda error: error.row or 0)
-        if errors and on_error is None:
-            raise errors[0]
+        errors = [error for error in errors if (error.row or 0) < len(values)]
+        report(errors, on_error)
         made = pa.StructArray.from_arrays(
             [*(each.slice(0, len(values)) for each in context), values], fields=list(self.arrow_type)
         )
         valid = valid_rows(opened)[: len(values)]
         valid[[error.row for error in errors if error.row is not None]] = False
-        if on_error is not None:
-            for error in errors:
-                on_error(error)
         return made if valid.all() else select(made, np.arange(len(values)), valid=valid)
 
     def _open_column(self, events: pa.BinaryArray) -> pa.StructArray:
@@ -286,18 +281,10 @@ class Enveloped(SerializerCalls, InnerColumns, Generic[T]):
 _REFUSALS: Final = (*UNFIT, DeserializationError, MalformedError, RecursionError)
 
 
-def _is_moment(kind: pa.DataType) -> bool:
-    return is_family(kind, "timestamp") and kind.tz is not None
-
-
-def _is_headers(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_map(kind)) and is_text(kind.key_type) and is_text(kind.item_type)
-
-
 _CHECKS: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     "key": is_text,
-    "time": _is_moment,
-    "headers": _is_headers,
+    "time": lambda kind: is_family(kind, "timestamp") and kind.tz is not None,
+    "headers": lambda kind: pa.types.is_map(kind) and is_text(kind.key_type) and is_text(kind.item_type),
 }
 
 

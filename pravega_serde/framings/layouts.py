@@ -22,11 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar.arrays import Int64s, UInt8s, cut, offsets_of
+from pravega_serde.columnar.arrays import cut
 from pravega_serde.columnar.bad_rows import per_row
 from pravega_serde.errors import DeserializationError, LimitExceededError, SerdeError
 from pravega_serde.registry.codecs import CODEC_GZIP, MAX_DECOMPRESSED_BYTES
-from pravega_serde.registry.header import with_header
+from pravega_serde.registry.header import bytes_of, with_header
 
 _INT32_MAX: Final = (1 << 31) - 1
 _GLUE: Final = 18
@@ -96,7 +96,8 @@ def _open_glue(event: bytes) -> bytes:
 
 
 def _open_glue_column(column: pa.BinaryArray) -> pa.BinaryArray:
-    if pc.all(pc.starts_with(column, pattern=b"\x03\x00")).as_py() and _least(column) >= _GLUE:
+    shortest = pc.min(pc.binary_length(column)).as_py() or 0
+    if shortest >= _GLUE and pc.all(pc.starts_with(column, pattern=b"\x03\x00")).as_py():
         return pc.binary_slice(column, _GLUE, _INT32_MAX)
     return _each(_open_glue)(column)
 
@@ -145,7 +146,7 @@ def _open_grpc(event: bytes) -> bytes:
 
 
 def _open_grpc_column(column: pa.BinaryArray) -> pa.BinaryArray:
-    data, starts, ends = _parts(column)
+    data, starts, ends = bytes_of(column)
     if (ends - starts < 5).any():
         raise RefusedError
     if data[starts].any():
@@ -175,7 +176,7 @@ def _open_delimited(event: bytes) -> bytes:
 
 
 def _open_delimited_column(column: pa.BinaryArray) -> pa.BinaryArray:
-    data, starts, ends = _parts(column)
+    data, starts, ends = bytes_of(column)
     sizes = ends - starts
     if not (sizes > 0).all():
         raise RefusedError
@@ -200,26 +201,12 @@ def _frame_delimited(payload: bytes) -> bytes:
     return bytes((*length, rest)) + payload
 
 
-def _least(column: pa.BinaryArray) -> int:
-    found: int | None = pc.min(pc.binary_length(column)).as_py()
-    return found or 0
-
-
-def _parts(column: pa.BinaryArray) -> tuple[UInt8s, Int64s, Int64s]:
-    offsets = offsets_of(column).astype(np.int64)
-    return np.frombuffer(column.buffers()[2] or b"", np.uint8), offsets[:-1], offsets[1:]
-
-
-def _itself(payload: bytes) -> bytes:
-    return payload
-
-
 #: Every framing, by its name.
 LAYOUTS: Final[Mapping[str, Layout]] = {
     each.name: each
     for each in (
-        Layout("aws-glue", _open_glue, _open_glue_column, _itself, _glue_header),
-        Layout("azure", _open_azure, _open_azure_column, _itself, _azure_header),
+        Layout("aws-glue", _open_glue, _open_glue_column, bytes, _glue_header),
+        Layout("azure", _open_azure, _open_azure_column, bytes, _azure_header),
         Layout("delimited", _open_delimited, _open_delimited_column, _frame_delimited),
         Layout("grpc", _open_grpc, _open_grpc_column, _frame_grpc),
         Layout("gzip", _gunzipped, _each(_gunzipped), CODEC_GZIP.pack),

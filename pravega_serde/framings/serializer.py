@@ -8,10 +8,9 @@ from typing import Any, Final, Generic, TypeVar
 import pyarrow as pa
 
 from pravega_serde.columnar import PlainPath, as_binary, bisecting, decode_rows
-from pravega_serde.envelopes.inner_columns import InnerColumns
 from pravega_serde.errors import DeserializationError, SerdeError, SerializationError
 from pravega_serde.framings.layouts import LAYOUTS, RefusedError
-from pravega_serde.serializer_interface import OnError, Serializer, SerializerCalls
+from pravega_serde.serializer_interface import InnerColumns, OnError, Serializer, SerializerCalls, report
 from pravega_serde.suggestions import did_you_mean
 
 T = TypeVar("T")
@@ -103,10 +102,7 @@ class Framed(SerializerCalls, InnerColumns, Generic[T]):
             on_error=errors.append,
         )
         values = decode(payloads, on_error=errors.append)
-        for error in sorted((each for each in errors if (each.row or 0) < len(values)), key=lambda each: each.row or 0):
-            if on_error is None:
-                raise error
-            on_error(error)
+        report((each for each in errors if (each.row or 0) < len(values)), on_error)
         return values
 
 

@@ -12,7 +12,6 @@ from pravega_serde.avro.schema import (
     Enum,
     Field,
     Fixed,
-    Logical,
     Map,
     Primitive,
     Record,
@@ -100,7 +99,7 @@ class _Classes:
             return {"type": "object", "additionalProperties": self._of(kind.values, where)}
         if isinstance(kind, Union):
             return self._union(kind, where)
-        known = _logical(kind.logical)
+        known = None if kind.logical is None else _LOGICAL.get(kind.logical.name)
         return known or (schemas.BYTES if isinstance(kind, Fixed) else _PRIMITIVES[kind.name])
 
     def _union(self, kind: Union, where: str) -> JsonSchema:
@@ -118,10 +117,6 @@ def _inside(kind: Type) -> list[Type]:
     if isinstance(kind, Array | Map):
         return [kind.items if isinstance(kind, Array) else kind.values]
     return list(kind.branches) if isinstance(kind, Union) else []
-
-
-def _logical(logical: Logical | None) -> JsonSchema | None:
-    return None if logical is None else _LOGICAL.get(logical.name)
 
 
 def _json_kind(kind: Type, made: JsonSchema) -> str:

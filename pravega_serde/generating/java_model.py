@@ -66,11 +66,6 @@ def is_jdk(name: str) -> bool:
     return name.startswith(_JDK)
 
 
-def element_of(source_type: str) -> str:
-    """Return the type of the elements of an array, or the type itself."""
-    return source_type.partition("[")[0]
-
-
 class JavaModel:
     """Types to generate for the classes in events. Raises :class:`SchemaError` for what Java's source cannot have."""
 
@@ -132,8 +127,8 @@ class JavaModel:
         return is_jdk(name) or name in self.types
 
     def _name(self, source_type: str) -> None:
-        """Add an interface for a type that no event describes."""
-        name = element_of(source_type)
+        """Add an interface for a type, or the type of an array's elements, that no event describes."""
+        name = source_type.partition("[")[0]
         if name in PRIMITIVES:
             return
         package, path = split_name(name)

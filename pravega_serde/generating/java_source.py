@@ -13,7 +13,6 @@ from typing import Final
 from pravega_serde.errors import SchemaError
 from pravega_serde.generating.identifiers import java_ascii
 from pravega_serde.generating.java_model import PRIMITIVES, JavaModel, Type, is_jdk, split_name
-from pravega_serde.java.model import Field
 from pravega_serde.java.observed import OBJECT, ObservedPlace, ObservedType
 from pravega_serde.java.protocol import SC_WRITE_METHOD
 from pravega_serde.sniffing.java_classes import SniffedClass
@@ -122,7 +121,10 @@ class _Writer:
 
     def _fields(self, found: SniffedClass) -> Iterator[str]:
         for each, place in self._model.fields(found):
-            yield f"public {self._field_type(each, place)} {each.name};"
+            name, brackets, dimensions = each.source_type.partition("[")
+            kind = name if name in PRIMITIVES else self._named(name)
+            arguments = self._arguments(place) if name in _GENERIC and not brackets else ""
+            yield f"public {kind}{arguments}{brackets}{dimensions} {each.name};"
 
     def _contents(self, each: Type, found: SniffedClass) -> list[str]:
         """Return the members that keep the contents of ``writeObject`` or ``writeExternal``."""
@@ -141,11 +143,6 @@ class _Writer:
         return [*lines, *_CONTENTS.format(Contents=kind, Object=self._named(OBJECT)).splitlines()]
 
     # ---- types ----
-
-    def _field_type(self, field: Field, place: ObservedPlace) -> str:
-        name, brackets, dimensions = field.source_type.partition("[")
-        arguments = self._arguments(place) if name in _GENERIC and not brackets else ""
-        return (name if name in PRIMITIVES else self._named(name)) + arguments + brackets + dimensions
 
     def _arguments(self, place: ObservedPlace) -> str:
         """Return the type arguments of a collection, such as ``<Long>``. Empty if the values do not show them."""

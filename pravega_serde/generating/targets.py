@@ -62,7 +62,7 @@ def generate(
     if to not in TARGETS:
         raise SerdeError(f"unknown target {to!r}{did_you_mean(str(to), TARGETS)}; targets: {', '.join(TARGETS)}")
     if isinstance(source, str | os.PathLike):
-        return _of_schema(_file_schema(Path(source), name, type), to, name, command)
+        return _of_schema(file_schema(Path(source), name, type), to, name, command)
     if not isinstance(source, Sniffed | Iterable):
         return _of_schema(source, to, name, command)
     found = source if isinstance(source, Sniffed) else sniff(source)
@@ -71,10 +71,6 @@ def generate(
         return _with_command(_of_java(classes, found, to, name), command)
     made = _of_schema(sniffed_schema(found, type or name), to, name, command)
     return replace(made, notes=(*found.notes, *made.notes))
-
-
-def _file_schema(path: Path, name: str, type_name: str | None) -> SchemaInfo:
-    return file_schema(path, name, type_name)
 
 
 def _java_classes(found: Sniffed) -> list[SniffedClass]:

@@ -131,7 +131,6 @@ class Call(Generic[T]):
 
 
 def _about(group: str, purpose: str, method: str, rest: str = "", **more: Any) -> Call[Any]:
-    """Build a call about one group."""
     refusals = {404: _NO_GROUP} | more.pop("refusals", {})
     return Call(
         purpose=f"{purpose} group {group!r}",

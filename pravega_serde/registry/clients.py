@@ -72,6 +72,9 @@ _MEANT: Final[dict[str, str]] = {
     "get_schema_references": "write schema_references(schema)",
 }
 
+#: Groups by name, and the token of the next page.
+_Page = tuple[dict[str, GroupProperties], str | None]
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -202,9 +205,10 @@ class SchemaRegistryClient(_Base):
 
         ``namespace`` is the client's by default.
         """
-        pages = _Pages()
-        while not pages.done:
-            yield from pages.add(self._run(calls.groups_page(pages.token, namespace)))
+        groups, token = self._run(calls.groups_page(None, namespace))
+        while groups:
+            yield from groups.items()
+            groups, token = _page_after(token, self._run(calls.groups_page(token, namespace)))
 
     def encoding_id(self, group: str, version: VersionInfo, codec_name: str = "") -> int:
         """Return the encoding id of events with a schema and a codec. The first call creates it. Cached.
@@ -293,10 +297,11 @@ class AsyncSchemaRegistryClient(_Base):
 
     async def groups(self, namespace: str | None = None) -> AsyncIterator[tuple[str, GroupProperties]]:
         """As :meth:`SchemaRegistryClient.groups`."""
-        pages = _Pages()
-        while not pages.done:
-            for group in pages.add(await self._run(calls.groups_page(pages.token, namespace))):
+        groups, token = await self._run(calls.groups_page(None, namespace))
+        while groups:
+            for group in groups.items():
                 yield group
+            groups, token = _page_after(token, await self._run(calls.groups_page(token, namespace)))
 
     async def encoding_id(self, group: str, version: VersionInfo, codec_name: str = "") -> int:
         """As :meth:`SchemaRegistryClient.encoding_id`."""
@@ -349,22 +354,11 @@ class AsyncSchemaRegistryClient(_Base):
                 self._lookups.forget(_latest(call.group))
 
 
-class _Pages:
-    """Position in a listing of pages.
-
-    The listing ends with an empty page, because the server returns a token even with the last page.
-    """
-
-    def __init__(self) -> None:
-        self.token: str | None = None
-        self.done = False
-
-    def add(self, page: tuple[dict[str, GroupProperties], str | None]) -> list[tuple[str, GroupProperties]]:
-        groups, token = page
-        if groups and token == self.token:
-            raise RegistryProtocolError(f"cannot list the groups: the registry keeps returning the page {token!r}")
-        self.done, self.token = not groups, token
-        return list(groups.items())
+def _page_after(token: str | None, page: _Page) -> _Page:
+    """Return a page of groups. An empty one is the end: the server returns a token even with the last page."""
+    if page[0] and page[1] == token:
+        raise RegistryProtocolError(f"cannot list the groups: the registry keeps returning the page {token!r}")
+    return page
 
 
 def transports(

@@ -12,6 +12,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 from pravega_serde.errors import (
@@ -191,9 +192,7 @@ def codec_named(codec: Codec | str | None) -> Codec:
 def _imported(place: str) -> Codec:
     module, _, name = place.partition(":")
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        found: Any = attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError, ValueError) as error:
         raise UnsupportedCodecError(f"the codec {place!r} cannot be imported: {error}") from error
     if not isinstance(found, Codec):

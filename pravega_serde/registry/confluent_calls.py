@@ -21,6 +21,16 @@ _NO_SUBJECT: Final = (
     "register_schema in the writer"
 )
 _INCOMPATIBLE: Final = "the schema is incompatible with those of the subject"
+#: Name of a policy in Pravega's registry -> compatibility level.
+LEVELS: Final[Mapping[str, str]] = {
+    "AllowAny": "NONE",
+    "Backward": "BACKWARD",
+    "BackwardTransitive": "BACKWARD_TRANSITIVE",
+    "Forward": "FORWARD",
+    "ForwardTransitive": "FORWARD_TRANSITIVE",
+    "Full": "FULL",
+    "FullTransitive": "FULL_TRANSITIVE",
+}
 #: Name in the interface -> format. A missing name is Avro.
 _FORMATS: Final[Mapping[str, SerializationFormat]] = {
     "AVRO": SerializationFormat.AVRO,
@@ -175,11 +185,6 @@ def compatibility_level(subject: str) -> Call[str]:
     """Return the compatibility level of a subject, or of the registry if it has none."""
     query = {"defaultToGlobal": "true"}
     return _about(subject, "read the compatibility of", "GET", f"/config/{in_path(subject)}", _level, query=query)
-
-
-def global_level() -> Call[str]:
-    """Return the compatibility level of the registry."""
-    return Call(purpose="read the compatibility", method="GET", path="/config", answers={200: _level})
 
 
 def set_level(subject: str, level: str) -> Call[None]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from pravega_serde.errors import PravegaError
-from pravega_serde.registry.confluent_calls import SubjectSchema
+from pravega_serde.registry.confluent_calls import LEVELS, SubjectSchema
 from pravega_serde.registry.contract import Compatibility, SchemaInfo, SchemaWithVersion, VersionInfo
 from pravega_serde.registry.evolution import check_compatibility
 from pravega_serde.registry.formats import part_of
@@ -29,15 +29,7 @@ Body = dict[str, Any]
 _CONTRACT: Final = ("metadata", "ruleSet")
 _PREFIXES: Final = ("/apis", "/ccompat/v7")
 #: Name of a level in the interface -> policy.
-_LEVELS: Final[Mapping[str, Compatibility | None]] = {
-    "NONE": None,
-    "BACKWARD": Compatibility.BACKWARD,
-    "BACKWARD_TRANSITIVE": Compatibility.BACKWARD_TRANSITIVE,
-    "FORWARD": Compatibility.FORWARD,
-    "FORWARD_TRANSITIVE": Compatibility.FORWARD_TRANSITIVE,
-    "FULL": Compatibility.FULL,
-    "FULL_TRANSITIVE": Compatibility.FULL_TRANSITIVE,
-}
+_POLICIES: Final = {level: Compatibility(policy) for policy, level in LEVELS.items()}
 _DEFAULT_LEVEL: Final = "BACKWARD"
 
 
@@ -224,9 +216,9 @@ class ConfluentMemoryRegistry:
 
     def _faults(self, name: str, wanted: Body) -> list[str]:
         """Return the reasons why a schema may not follow those of a subject."""
-        policy = _LEVELS[self._levels.get(name, self._levels.get("", _DEFAULT_LEVEL))]
+        policy = _POLICIES[self._levels.get(name, self._levels.get("", _DEFAULT_LEVEL))]
         subject = self._subjects.get(name)
-        if policy is None or subject is None or not subject.versions:
+        if policy == Compatibility.ALLOW_ANY or subject is None or not subject.versions:
             return []
         before = []
         for version, schema_id in sorted(subject.versions.items()):
@@ -244,7 +236,7 @@ class ConfluentMemoryRegistry:
 
     def _set_level(self, name: str = "", *, query: Mapping[str, str], body: Body) -> Any:
         level = str(body.get("compatibility", "")).upper()
-        if level not in _LEVELS:
+        if level not in _POLICIES:
             raise _RefusedError(422, 42203, "Invalid compatibility level.")
         self._levels[name] = level
         return {"compatibility": level}

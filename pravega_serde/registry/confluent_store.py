@@ -109,7 +109,6 @@ class ConfluentStore:
         return self._subject_named(name)
 
     def _subject_named(self, type: str | None) -> str:
-        """Return the subject of a type."""
         if self._config.subject_strategy == "topic":
             return self._subject
         if type is None:
@@ -249,9 +248,11 @@ class ConfluentStore:
         """Do nothing: these registries compare only schemas that are added."""
 
     def _latest_registered(self, subject: str) -> _Registered:
-        return self._cached(
-            ("latest", subject), lambda: self._load_latest(subject), seconds=self._config.registry.latest_seconds
-        )
+        def load() -> _Registered:
+            registered, text = self._latest_of(subject)
+            return registered, _part(registered.format).from_text(text)
+
+        return self._cached(("latest", subject), load, seconds=self._config.registry.latest_seconds)
 
     def _latest_with(self, subject: str, metadata: Mapping[str, str]) -> _Registered:
         """Return the latest version with properties in its metadata, also if it was deleted."""
@@ -264,10 +265,6 @@ class ConfluentStore:
         raise RegistryNotFoundError(
             f"no version of subject {subject!r} has {shown:.200} in the properties of its metadata"
         )
-
-    def _load_latest(self, subject: str) -> _Registered:
-        registered, text = self._latest_of(subject)
-        return registered, _part(registered.format).from_text(text)
 
     def _registered(self, framing: Framing, schema_id: int) -> _Registered:
         return self._cached((framing, schema_id), lambda: self._by_id(framing, schema_id))

@@ -35,7 +35,7 @@ from pravega_serde.registry.message_prefix import MessagePrefix, split_column
 from pravega_serde.registry.settings import SerializerConfig
 from pravega_serde.registry.stores import store_of
 from pravega_serde.registry.values import Convert, natural
-from pravega_serde.serializer_interface import OnError, Serializer
+from pravega_serde.serializer_interface import OnError, Serializer, report
 
 if TYPE_CHECKING:
     from pravega_serde.registry.migrations import PayloadMigration
@@ -44,7 +44,6 @@ T = TypeVar("T")
 
 #: Same number as in the Java client. Each entry holds a compiled serializer.
 MAX_ENTRIES: Final = 1000
-
 
 #: Bytes of values that one call decodes into one column. Stream readers split such columns.
 MAX_COLUMN_BYTES: Final = 4 * MAX_DECOMPRESSED_BYTES
@@ -111,9 +110,8 @@ class Entry:
 
         Raises :class:`ColumnFullError` if they decompress to more than the room.
         """
-        if self.narrow is not None:
-            return _narrowed(self._read_payloads(stored, on_error, room), self.narrow, on_error)
-        return self._read_payloads(stored, on_error, room)
+        values = self._read_payloads(stored, on_error, room)
+        return values if self.narrow is None else _narrowed(values, self.narrow, on_error)
 
     def _read_payloads(self, stored: pa.BinaryArray, on_error: OnError, room: Room) -> pa.Array:
         assert self.payloads is not None
@@ -464,7 +462,7 @@ class ColumnTypes:
 
 @dataclass(slots=True)
 class _Errors:
-    """Errors of a column, sorted by row at the end."""
+    """Errors of a column."""
 
     found: list[DeserializationError] = field(default_factory=list)
 
@@ -486,17 +484,9 @@ class _Errors:
         except DeserializationError as error:
             self.found.append(relocated(error, row=row))
 
-    def report(self, on_error: OnError | None) -> None:
-        self.found.sort(key=lambda error: error.row or 0)
-        for error in self.found:
-            if on_error is None:
-                raise error
-            on_error(error)
-
 
 #: Some rows and their values.
 _Part = tuple[Int64s, pa.Array]
-
 
 #: Entries of each framing of a reader.
 Sources = Mapping[Framing, Entries]
@@ -557,7 +547,7 @@ def _decode_together(
     for row in headers.bad.tolist():
         errors.add_headerless(row, column[row].as_py(), framings)
     parts = _Decoder(columns, sources, errors).decode(headers)
-    errors.report(on_error)
+    report(errors.found, on_error)
     kinds = [each.payloads.arrow_type for each in columns.types]
     members = [_scattered(part, len(column), kind) for part, kind in zip(parts, kinds, strict=True)]
     if not columns.per_type:

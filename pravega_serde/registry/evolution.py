@@ -117,13 +117,10 @@ def column_schema(
         return event_type(columns, format=wanted, type=type)
     made = part.derived(columns, type, after)
     if not part.compared_by_server and made.info.data != after.data:
-        _check(made.info, after)
+        reasons = check_compatibility(after, made.info, Compatibility.FULL)
+        if reasons:
+            raise SchemaError(
+                f"the schema of the columns is incompatible with the latest schema of {made.info.type!r}: "
+                f"{'; '.join(reasons)}"
+            )
     return made
-
-
-def _check(made: SchemaInfo, after: SchemaInfo) -> None:
-    reasons = check_compatibility(after, made, Compatibility.FULL)
-    if reasons:
-        raise SchemaError(
-            f"the schema of the columns is incompatible with the latest schema of {made.type!r}: {'; '.join(reasons)}"
-        )

@@ -70,10 +70,7 @@ def jsonata_function(rule: Rule) -> Callable[[Any], Any]:
     except Exception as error:
         raise UnsupportedRuleError(f"{rule.title} has an invalid expression: {error}") from error
 
-    def run(value: Any) -> Any:
-        return compiled.evaluate(value)
-
-    return run
+    return lambda value: compiled.evaluate(value)  # looked up in each thread
 
 
 class _Jsonata(threading.local):

@@ -85,7 +85,9 @@ def event_type(
     if isinstance(schema, pa.Schema | pa.StructType):
         return _derived(part, wanted, pa.schema(list(schema)), type, after)
     if part is None:
-        return _custom(schema, wanted, type, custom_formats or {})
+        data = schema.encode() if isinstance(schema, str) else bytes(schema or b"")
+        info = SchemaInfo(wanted.full_type_name if type is None else type, wanted, data)
+        return event_type(info, custom_formats=custom_formats)
     return part.event_type(schema, type, all_files=all_files)
 
 
@@ -119,12 +121,6 @@ def _format_of(schema: Any, format: str | SerializationFormat | None) -> Seriali
         *others, last = registry_formats()
         raise SerdeError(f"the schema does not define its format; set format: {', '.join(others)} or {last}")
     return format_named(format)
-
-
-def _custom(schema: Any, wanted: SerializationFormat, name: str | None, custom_formats: CustomFormats) -> EventType:
-    data = schema.encode() if isinstance(schema, str) else bytes(schema or b"")
-    info = SchemaInfo(wanted.full_type_name if name is None else name, wanted, data)
-    return EventType(info, payload_serializer(info, custom_formats))
 
 
 def _derived(

@@ -113,7 +113,7 @@ class HeaderColumn:
             framing, found = common
             rows = np.arange(len(column))
             return cls(((framing, rows, np.full(len(column), found)),), rows[:0], column)
-        data, starts, ends = _bytes_of(column)
+        data, starts, ends = bytes_of(column)
         left = valid_rows(column)
         parts = []
         for framing in framings:
@@ -140,7 +140,7 @@ class HeaderColumn:
         skipped = framing.size + prefix
         if len(rows) == len(self._column):
             return pc.binary_slice(self._column, skipped, _INT32_MAX)  # overflows without an end
-        data, starts, ends = _bytes_of(self._column)
+        data, starts, ends = bytes_of(self._column)
         return cut(data, starts[rows] + skipped, ends[rows])
 
 
@@ -175,7 +175,7 @@ def _common(column: pa.BinaryArray, framings: Sequence[Framing]) -> tuple[Framin
     return None
 
 
-def _bytes_of(column: pa.BinaryArray) -> tuple[UInt8s, Int64s, Int64s]:
+def bytes_of(column: pa.BinaryArray) -> tuple[UInt8s, Int64s, Int64s]:
     """Return all bytes of a column, and the start and end of each event in them."""
     offsets = offsets_of(column).astype(np.int64)
     return np.frombuffer(column.buffers()[2] or b"", np.uint8), offsets[:-1], offsets[1:]

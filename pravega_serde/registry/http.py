@@ -14,6 +14,7 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import httpx2
@@ -107,15 +108,10 @@ class Http:
             tries.authorize()
         if time.monotonic() - self._answered_at > _KEPT:
             tries.resolve()
-        try:
-            with client.stream(**tries.request()) as response:
-                content = bytearray()
-                for piece in response.iter_raw():
-                    tries.take(content, piece)
-        except httpx2.HTTPError as error:
-            raise tries.broken(error) from error
-        except (httpx2.InvalidURL, UnicodeError) as error:
-            raise tries.unsendable(error) from error
+        with tries.sending(), client.stream(**tries.request()) as response:
+            content = bytearray()
+            for piece in response.iter_raw():
+                tries.take(content, piece)
         self._answered_at = time.monotonic()
         return tries.result(response, bytes(content))
 
@@ -156,15 +152,11 @@ class AsyncHttp:
     async def _attempt(self, tries: _Tries[T]) -> T:
         if not tries.is_authorized():
             await asyncio.to_thread(tries.authorize)
-        try:
+        with tries.sending():
             async with self._client.stream(**tries.request()) as response:
                 content = bytearray()
                 async for piece in response.aiter_raw():
                     tries.take(content, piece)
-        except httpx2.HTTPError as error:
-            raise tries.broken(error) from error
-        except (httpx2.InvalidURL, UnicodeError) as error:
-            raise tries.unsendable(error) from error
         return tries.result(response, bytes(content))
 
 
@@ -254,6 +246,9 @@ class _Tries(Generic[T]):
             limit *= _FIRST_SHARE
         connect = limit * _CONNECT_SHARE
         content = self._call.content()
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        if self._authorization is not None:
+            headers["Authorization"] = self._authorization
         query = dict(self._call.query)
         if self._config.namespace is not None and self._config.kind == "pravega":
             query.setdefault("namespace", self._config.namespace)
@@ -262,13 +257,9 @@ class _Tries(Generic[T]):
             "url": self._call.path,
             "params": query or None,
             "content": content,
-            "headers": self._headers(content),
+            "headers": headers,
             "timeout": httpx2.Timeout(limit - connect, connect=connect),
         }
-
-    def _headers(self, content: bytes | None) -> dict[str, str]:
-        headers = {} if content is None else {"Content-Type": "application/json"}
-        return headers if self._authorization is None else headers | {"Authorization": self._authorization}
 
     def take(self, content: bytearray, piece: bytes) -> None:
         """Add a piece to an answer. Limits the size and the duration of the answer."""
@@ -281,8 +272,19 @@ class _Tries(Generic[T]):
         if time.monotonic() > self._end:
             raise TransientError("the answer did not end in time", late=True)
 
-    def broken(self, error: httpx2.HTTPError) -> Exception:
-        """Return the error for a failure below HTTP."""
+    @contextlib.contextmanager
+    def sending(self) -> Iterator[None]:
+        """Replace errors below HTTP, and those of a request that no server could receive."""
+        try:
+            yield
+        except httpx2.HTTPError as error:
+            raise self._broken(error) from error
+        except (httpx2.InvalidURL, UnicodeError) as error:
+            raise RegistryRequestError(
+                f"cannot {self._call.purpose:.500}: invalid address or argument: {error}; check {self._config.uri:.500}"
+            ) from error
+
+    def _broken(self, error: httpx2.HTTPError) -> Exception:
         if _is_tls(error):
             return RegistryProtocolError(
                 f"cannot {self._call.purpose}: no trusted connection to {self._config.uri} ({error}); set ca_file to "
@@ -292,14 +294,7 @@ class _Tries(Generic[T]):
         self._sent |= sent
         return TransientError(_reason(error), sent=sent, late=sent and isinstance(error, httpx2.TimeoutException))
 
-    def unsendable(self, error: Exception) -> RegistryRequestError:
-        """Return the error for a request that no server could receive."""
-        return RegistryRequestError(
-            f"cannot {self._call.purpose:.500}: invalid address or argument: {error}; check {self._config.uri:.500}"
-        )
-
     def result(self, response: httpx2.Response, content: bytes) -> T:
-        """Return the result in an answer."""
         self._sent = True
         try:
             return self._call.result(response.status_code, content, server=self._config.uri)

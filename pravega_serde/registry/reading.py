@@ -251,7 +251,8 @@ class RegistryDeserializer(DeserializerCalls):
         store = store_of(self._config)
         # A Protobuf file of another registry is read as the types that are asked for.
         named: tuple[str | None, ...] = self._types or (None,)
-        asked = {_by_name(each.schema): each for name in named for each in store.latest(name, self._metadata)}
+        latest = [each for name in named for each in store.latest(name, self._metadata)]
+        asked = {(each.schema.type, each.schema.format.full_type_name): each for each in latest}
         found = [each for _, each in sorted(asked.items())]
         wanted = self._types or tuple(dict.fromkeys(each.schema.type for each in found))
         missing = sorted(set(wanted) - {each.schema.type for each in found})
@@ -297,10 +298,6 @@ class RegistryDeserializer(DeserializerCalls):
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
         """Always raise :class:`SchemaError`."""
         raise SchemaError(_READS_ONLY)
-
-
-def _by_name(schema: SchemaInfo) -> tuple[str, str]:
-    return schema.type, schema.format.full_type_name
 
 
 def check_headerless(format: SerializationFormat) -> None:

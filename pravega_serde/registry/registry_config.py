@@ -94,7 +94,8 @@ class RegistryConfig:
             raise SerdeError(
                 "a Confluent registry has no namespaces; name a context in the group, as :.context:subject"
             )
-        if self.kind == "apicurio" and not _is_header(self.namespace or ""):
+        namespace = self.namespace or ""
+        if self.kind == "apicurio" and not (namespace.isascii() and namespace.isprintable()):
             raise SerdeError(
                 f"the namespace {self.namespace!r:.100} must be printable ASCII: Apicurio reads it in a header"
             )
@@ -141,10 +142,6 @@ class RegistryConfig:
         (:mod:`pravega_serde.profiles`). The environment names its profile with ``PRAVEGA_PROFILE``.
         """
         return _made(cls, registry_settings(given, profile=profile, environment=environment))
-
-
-def _is_header(text: str) -> bool:
-    return text.isascii() and text.isprintable()
 
 
 def registry_settings(

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from pravega_serde.errors import SchemaError, SerdeError, UnsupportedRuleError
 from pravega_serde.registry import confluent_calls as calls
 from pravega_serde.registry.calls import Call
-from pravega_serde.registry.confluent_calls import SubjectSchema
+from pravega_serde.registry.confluent_calls import LEVELS, SubjectSchema
 from pravega_serde.registry.confluent_store import ApicurioStore, ConfluentStore
 from pravega_serde.registry.contract import SchemaInfo
 from pravega_serde.registry.formats import part_of
@@ -18,16 +18,6 @@ from pravega_serde.registry.settings import SerializerConfig
 
 T = TypeVar("T")
 
-#: Name of a policy in Pravega's registry -> compatibility level.
-LEVELS: Final[Mapping[str, str]] = {
-    "AllowAny": "NONE",
-    "Backward": "BACKWARD",
-    "BackwardTransitive": "BACKWARD_TRANSITIVE",
-    "Forward": "FORWARD",
-    "ForwardTransitive": "FORWARD_TRANSITIVE",
-    "Full": "FULL",
-    "FullTransitive": "FULL_TRANSITIVE",
-}
 _POLICIES: Final = {level: policy for policy, level in LEVELS.items()}
 
 

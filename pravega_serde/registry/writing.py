@@ -278,7 +278,10 @@ class MultiTypeSerializer(_Writer):
         members = self._members(column.type)
         fields = column.flatten()
         there = [field.is_valid().to_numpy(zero_copy_only=False) for field in fields]
-        _check_one(np.sum(there, axis=0), column)
+        counts = np.sum(there, axis=0)
+        wrong = np.flatnonzero((counts != 1) & column.is_valid().to_numpy(zero_copy_only=False))
+        if len(wrong):
+            raise SerializationError(f"row {wrong[0]}: {counts[wrong[0]]} types are set, but exactly one is required")
         place = np.full(len(column), -1)
         parts, before = [pa.nulls(0, pa.binary())], 0
         for index, encoder in members:
@@ -355,12 +358,6 @@ def _payloads(adapt: Adapt, type: EventType) -> ObjectPayloads:
 def _shown(key: Any) -> Any:
     """Return a key of a schema as errors show it."""
     return key.__qualname__ if isinstance(key, type) else key
-
-
-def _check_one(members: Any, column: pa.Array) -> None:
-    wrong = np.flatnonzero((members != 1) & column.is_valid().to_numpy(zero_copy_only=False))
-    if len(wrong):
-        raise SerializationError(f"row {wrong[0]}: {members[wrong[0]]} types are set, but exactly one is required")
 
 
 def _check_header(config: SerializerConfig, format: SerializationFormat) -> None:

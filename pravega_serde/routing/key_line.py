@@ -60,7 +60,11 @@ def segment_keys(column: pa.StringArray) -> npt.NDArray[np.float64]:
     column = column.cast(pa.string())
     if len(column) > _SAMPLE and pc.count_distinct(column.slice(0, _SAMPLE)).as_py() <= _SAMPLE // 8:
         return _by_dictionary(column.dictionary_encode())
-    return _with_nulls(column)
+    if column.null_count == 0:
+        return _places(column)
+    result = np.random.default_rng().random(len(column))
+    result[column.is_valid().to_numpy(zero_copy_only=False)] = _places(column.drop_null())
+    return result
 
 
 def _by_dictionary(encoded: pa.DictionaryArray) -> npt.NDArray[np.float64]:
@@ -71,14 +75,6 @@ def _by_dictionary(encoded: pa.DictionaryArray) -> npt.NDArray[np.float64]:
     result = np.random.default_rng().random(len(encoded))
     known = encoded.indices.is_valid().to_numpy(zero_copy_only=False)
     result[known] = places[encoded.indices.drop_null().to_numpy()]
-    return result
-
-
-def _with_nulls(column: pa.StringArray) -> npt.NDArray[np.float64]:
-    if column.null_count == 0:
-        return _places(column)
-    result = np.random.default_rng().random(len(column))
-    result[column.is_valid().to_numpy(zero_copy_only=False)] = _places(column.drop_null())
     return result
 
 

@@ -2,7 +2,7 @@
 
 - ``scan`` reads events within its limits, and ``sample`` keeps a uniform sample of them.
 - ``payloads`` recognizes the format of one event, ``parts`` divides all events by framing and format.
-- ``framings``, ``compression``, ``avro_container``, ``messagepack`` and ``text_kinds`` each recognize one kind.
+- ``framings``, ``compression``, ``avro_container`` and ``messagepack`` each recognize one kind.
 - ``evidence`` tests that a format is no coincidence.
 - ``document_fields``, ``protobuf_fields`` and ``java_classes`` describe schemas.
 - ``proposals`` derives how to read the events, and ``results`` has the result.

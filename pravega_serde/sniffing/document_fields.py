@@ -16,7 +16,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from pravega_serde.columnar.bad_rows import has_surrogate
-from pravega_serde.sniffing.fields import SniffedField
+from pravega_serde.sniffing.fields import MILLIS, SniffedField
 
 _DEPTH: Final = 12
 _MOST_FIELDS: Final = 1000
@@ -54,7 +54,6 @@ _FORMS: Final = {
     "local-timestamp": re.compile(_LOCAL),
     "timestamp": re.compile(_LOCAL + r"(?:Z|[+-]\d\d:\d\d)"),
 }
-_MILLIS: Final = range(978_307_200_000, 2_208_988_800_000)
 _SECONDS: Final = range(978_307_200, 2_208_988_800)
 #: Names whose whole numbers can be times.
 _TIME_NAME: Final = re.compile(
@@ -140,7 +139,7 @@ class _Node:
 
     def _integer(self, value: int) -> None:
         self.out_of_range |= value not in _INT64
-        if value in _MILLIS:
+        if value in MILLIS:
             self.logical["epoch-millis"] += 1
         elif value in _SECONDS:
             self.logical["epoch-seconds"] += 1

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+#: Milliseconds since 1970 of the times from 2001 to 2039.
+MILLIS: Final = range(978_307_200_000, 2_208_988_800_000)
 
 
 @dataclass(frozen=True, slots=True)

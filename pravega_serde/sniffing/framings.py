@@ -20,12 +20,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from uuid import RFC_4122, UUID
 
 from pravega_serde.errors import DeserializationError
 from pravega_serde.framings.layouts import LAYOUTS
 from pravega_serde.registry import header
+from pravega_serde.sniffing.fields import MILLIS
 
 #: Distinct ids of a stream; more are numbers of another kind.
 MAX_IDS: Final = 64
@@ -119,7 +121,7 @@ def _are_lengths(found: Sequence[Framed]) -> bool:
 
 
 def _is_time(event: bytes) -> bool:
-    return len(event) >= 8 and 978_307_200_000 <= int.from_bytes(event[:8], "big") < 2_208_988_800_000
+    return len(event) >= 8 and int.from_bytes(event[:8], "big") in MILLIS
 
 
 def _of_registry(framing: header.Framing) -> Callable[[bytes], Framed | None]:
@@ -144,11 +146,15 @@ def _glue(event: bytes) -> Framed | None:
     return Framed(event, found.int, event[18:]) if found.variant == RFC_4122 and found.version == 4 else None
 
 
-def _azure(event: bytes) -> Framed | None:
+def _opened(framing: str, event: bytes) -> bytes | None:
     try:
-        payload = LAYOUTS["azure"].open(event) if event.startswith(b"\0\0\0\0") else None
+        return LAYOUTS[framing].open(event)
     except DeserializationError:
         return None
+
+
+def _azure(event: bytes) -> Framed | None:
+    payload = _opened("azure", event) if event.startswith(b"\0\0\0\0") else None
     return None if payload is None else Framed(event, int(event[4:36], 16), payload)
 
 
@@ -169,13 +175,6 @@ def _grpc(event: bytes) -> bytes | None:
     return event[5:] if is_one else None
 
 
-def _delimited(event: bytes) -> bytes | None:
-    try:
-        return LAYOUTS["delimited"].open(event)
-    except DeserializationError:
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class LengthFraming:
     """Framing that is a length of the payload. ``formats`` are those of payloads that confirm it."""
@@ -188,7 +187,7 @@ class LengthFraming:
 
 LENGTHS: Final = (
     LengthFraming("grpc", _grpc, frozenset({"avro", "cbor", "json", "protobuf"})),
-    LengthFraming("delimited", _delimited, frozenset({"protobuf"})),
+    LengthFraming("delimited", partial(_opened, "delimited"), frozenset({"protobuf"})),
 )
 
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from pravega_serde.columnar import MalformedError
 from pravega_serde.protobuf.wire import FIXED32, FIXED64, GROUP, LENGTH, MAX_DEPTH, VARINT, Walker
 from pravega_serde.sniffing.evidence import PER_CHARACTER, is_significant
-from pravega_serde.sniffing.fields import SniffedField
+from pravega_serde.sniffing.fields import MILLIS, SniffedField
 
 #: Fields of a message that are examined; a message with more is not recognized.
 _MOST_FIELDS: Final = 1000
@@ -201,15 +201,12 @@ def _is_usual(value: float) -> bool:
     return value == 0 or (math.isfinite(value) and 1e-9 < abs(value) < 1e15)
 
 
-_MILLIS: Final = range(978_307_200_000, 2_208_988_800_000)
-
-
 def _logical(values: Sequence[tuple[int, bytes]]) -> str:
     """Return ``epoch-millis`` if all values are different times of 2001 to 2039."""
     if len(values) < 5 or any(wire != VARINT for wire, _ in values):
         return ""
     numbers = {_varint(data) for _, data in values}
-    return "epoch-millis" if len(numbers) >= 5 and all(number in _MILLIS for number in numbers) else ""
+    return "epoch-millis" if len(numbers) >= 5 and all(number in MILLIS for number in numbers) else ""
 
 
 def _varint(data: bytes) -> int:

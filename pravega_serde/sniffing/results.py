@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from pravega_serde.errors import escaped
@@ -38,15 +38,7 @@ class SniffedProposal:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes for JSON."""
-        return {
-            "spark": dict(self.spark),
-            "columns": self.columns,
-            "client": self.client,
-            "registry_format": self.registry_format,
-            "schema_file": self.schema_file,
-            "schema_suffix": self.schema_suffix,
-            "notes": list(self.notes),
-        }
+        return {**asdict(self), "spark": dict(self.spark), "notes": list(self.notes)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import statistics
 import time
 from collections import Counter
@@ -27,12 +28,14 @@ from pravega_serde.sniffing.payloads import EMPTY, UNKNOWN, cbor_parser
 from pravega_serde.sniffing.proposals import proposal
 from pravega_serde.sniffing.results import Confidence, Sniffed, SniffedPart, SniffedProposal
 from pravega_serde.sniffing.sample import MAX_EVENT, Sample
-from pravega_serde.sniffing.text_kinds import text_kind
 
 _BLOCK: Final = 1024
 #: Share of the time for reading; the rest is for the examination.
 _READING: Final = 0.6
 _IDS: Final = 16
+#: Lines and columns that CSV has at least.
+_FEWEST_LINES: Final = 10
+_FEWEST_COLUMNS: Final = 3
 
 
 class Scan:
@@ -114,9 +117,9 @@ class Scan:
             notes.append(f"the time ended before all {group.format} events were described")
         if describe.is_partial:
             notes.append("the events have too many classes, constants or types; some are not in the result")
-        kind = text_kind(group.payloads) if group.format == "string" else ""
+        kind = "csv" if group.format == "string" and _is_csv(group.payloads) else group.format
         return SniffedPart(
-            format=kind or group.format,
+            format=kind,
             framing=group.framing,
             share=len(group.rows) / total,
             events=len(group.rows),
@@ -219,11 +222,12 @@ class _Description:
         elif group.format == "protobuf":
             self.fields = protobuf_fields.describe(group.payloads, padded=group.padded)
         elif group.format == "java":
-            found = self._java()
-            self.classes = dict(Counter(found.events).most_common())
-            self.class_infos = found.classes
-            self.is_partial = not found.is_complete
-            java = found
+            java = JavaClasses()
+            for payload in self._in_time():
+                java.add(payload)
+            self.classes = dict(Counter(java.events).most_common())
+            self.class_infos = java.classes
+            self.is_partial = not java.is_complete
         elif group.format == "avro":
             schema = self._avro_schema(avro)
         self.proposal = proposal(
@@ -247,17 +251,31 @@ class _Description:
                 continue
         return tree
 
-    def _java(self) -> JavaClasses:
-        found = JavaClasses()
-        for payload in self._in_time():
-            found.add(payload)
-        return found
-
     def _avro_schema(self, avro: AvroSerializer | None) -> str:
         if "avro-container" in self._group.framing:
             schemas = Counter(map(schema_of, self._group.payloads))
             return next(iter(schemas)) or "" if len(schemas) == 1 else ""
         return "" if avro is None or "avro-single-object" in self._group.framing else avro.read_schema
+
+
+def _is_csv(payloads: Sequence[bytes]) -> bool:
+    """Return True for texts that are lines with the same number of columns."""
+    texts = [payload.decode(errors="replace") for payload in payloads]
+    return len(texts) >= _FEWEST_LINES and any(_has_columns(texts, delimiter) for delimiter in ",;\t|")
+
+
+def _has_columns(texts: Sequence[str], delimiter: str) -> bool:
+    counts = {text.count(delimiter) for text in texts[:_FEWEST_LINES]}
+    if max(counts) < _FEWEST_COLUMNS - 1:
+        return False
+    try:
+        rows = [next(csv.reader([text.rstrip("\r\n")], delimiter=delimiter), []) for text in texts]
+    except csv.Error:
+        return False
+    columns = len(rows[0])
+    # A sentence has a space after its comma.
+    prose = sum(text.count(f"{delimiter} ") for text in texts) * 2 > sum(text.count(delimiter) for text in texts)
+    return columns >= _FEWEST_COLUMNS and all(len(row) == columns for row in rows) and not prose
 
 
 def _confidence(group: Group) -> Confidence:
