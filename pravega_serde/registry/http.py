@@ -274,7 +274,7 @@ class _Tries(Generic[T]):
 
     @contextlib.contextmanager
     def sending(self) -> Iterator[None]:
-        """Replace errors below HTTP, and those of a request that no server could receive."""
+        """Replace errors below HTTP, and errors of a request that no server could receive."""
         try:
             yield
         except httpx2.HTTPError as error:
