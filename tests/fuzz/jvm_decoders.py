@@ -40,7 +40,10 @@ from tests.fuzz._target import Target
 from tests.fuzz.jvm_registry import Framed, framed
 from tools import jvm
 
-FORMATS: Final = ("avro", "json", "protobuf", "avro-registry", "json-registry", "protobuf-registry")
+FORMATS: Final = (
+    *("avro", "json", "protobuf", "string", "java"),
+    *("avro-registry", "json-registry", "protobuf-registry"),
+)
 _HARNESS: Final = Path(__file__).parents[2] / "tests/unit/spark/java/DecodeEvents.java"
 _AT_ONCE: Final = 150
 _GOOD: Final = 0.4

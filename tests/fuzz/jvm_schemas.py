@@ -14,8 +14,10 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as F
 
 from pravega_serde.avro import AvroSerializer
+from pravega_serde.java import JavaSerializer
 from pravega_serde.json import JsonSerializer
 from pravega_serde.protobuf import ProtobufSerializer
+from pravega_serde.text import ByteArraySerializer, UTF8StringSerializer
 from tests.fuzz._messages import fill
 from tests.fuzz._target import Target
 
@@ -311,9 +313,27 @@ class _Protobuf:
         return Target(name=f"protobuf {self._file}"[:1500], serializer=serializer, corpus=corpus)
 
 
+def _string(chance: random.Random) -> Target:
+    serializer = chance.choice((UTF8StringSerializer(), UTF8StringSerializer(), ByteArraySerializer()))
+    corpus = [text.encode() for text in _long_texts(chance)]
+    return Target(name=str(serializer), serializer=serializer, corpus=corpus)
+
+
+def _java(chance: random.Random) -> Target:
+    serializer = JavaSerializer("java.lang.String")
+    corpus = [serializer.serialize(text) for text in _long_texts(chance)]
+    return Target(name=str(serializer), serializer=serializer, corpus=corpus)
+
+
+def _long_texts(chance: random.Random) -> list[str]:
+    return ["".join(chance.choices(_TEXTS, k=chance.randrange(9))) for _ in range(_EVENTS)]
+
+
 #: Return a target with a random schema and events of it.
 RANDOM: Final[Mapping[str, Callable[[random.Random], Target]]] = {
     "avro": _avro,
+    "java": _java,
     "json": _json,
     "protobuf": lambda chance: _Protobuf(chance).target(),
+    "string": _string,
 }

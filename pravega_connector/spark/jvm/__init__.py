@@ -6,7 +6,7 @@
     --------------                      -----------                        -------------
     Planner  <------- py4j, JSON -----  PravegaSource, SegmentScan         Task -> SegmentReader
       options, offsets, tasks,            filters, offsets of Spark   ---->  StoreLink: one segment store
-      decoder plan                                                           Decoder: Avro, JSON, Protobuf -> columns
+      decoder plan                                                           Decoder: events of a format -> columns
                                                                                 |  event in doubt, moved segment
                                         executor: Python                        v
                                         support: the same Python source <--- Support: a helper process

@@ -54,6 +54,7 @@ _TYPES: Final = (
     ),
     *(spark.StringType, spark.BinaryType, spark.DateType, spark.TimestampType, spark.TimestampNTZType),
 )
+_TEXT: Final = {"format": "text", "largest": 2**31 - 1}
 
 
 class TypedRows(Exchanged):
@@ -141,6 +142,12 @@ def _steps(serializer: Serializer[Any]) -> dict[str, Any]:
             return jvm.json_plan(serializer)  # type: ignore[arg-type]
         case "pravega_serde.protobuf.serializer.ProtobufSerializer":
             return jvm.protobuf_plan(serializer)  # type: ignore[arg-type]
+        case "pravega_serde.java.serializer.JavaSerializer" if serializer.arrow_type == pa.string():  # type: ignore[attr-defined]
+            return _TEXT | {"op": "java"}
+        case "pravega_serde.text.UTF8StringSerializer":
+            return _TEXT | {"op": "utf8"}
+        case "pravega_serde.text.ByteArraySerializer":
+            return _TEXT | {"op": "bytes"}
     raise NotInJvmError(name.rpartition(".")[2])
 
 

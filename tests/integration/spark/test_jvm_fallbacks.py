@@ -101,7 +101,7 @@ def test_a_session_that_was_not_set_up(jvm_session, read, lines):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"format": "string"}, "is read with UTF8StringSerializer"),
+        ({"format": "java", "java_type": "java.lang.Long"}, "is read with JavaSerializer"),
         ({"columns": "event,encoding_id"}, "is read with column 'encoding_id'"),
         ({"raw_reader": "python"}, "is read with option 'raw_reader'"),
     ],

@@ -211,7 +211,10 @@ def test_truncated_data_is_an_error_or_skipped(write, source, client, load):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"format": "string"}, "cannot read with UTF8StringSerializer"),
+        (
+            {"format": "java", "java_type": "java.lang.Long", "mode": "PERMISSIVE"},
+            "cannot read with JavaSerializer",
+        ),
         ({"columns": "event,encoding_id"}, "reads raw events only: leave out column 'encoding_id'"),
     ],
 )

@@ -80,5 +80,5 @@ def test_events_of_a_query_are_decoded_in_the_jvm(jvm_session, client, config, s
 def test_other_reads_of_spark_3_5_name_the_page(jvm_session, config, stream):
     reader = jvm_session.read.format("pravega").options(controller=config.controller)
     with pytest.raises(Exception, match=r"\[PRAVEGA-UNSUPPORTED-MODE\] Spark 3.5 .*docs/spark/spark-3.5.md"):
-        reader.option("format", "string").load(str(stream)).collect()
+        reader.options(format="java", java_type="java.lang.Long").load(str(stream)).collect()
     assert jvm_session.read.format("pravega").options(controller=config.controller).load(str(stream)).count() == 2002

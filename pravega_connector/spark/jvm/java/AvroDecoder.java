@@ -35,8 +35,8 @@ final class AvroDecoder extends Decoder {
       case "null" -> nothing(to);
       case "boolean" -> flag((Vectors.Booleans) to);
       case "int", "long" -> integer(plan, to);
-      case "float" -> floatNumber(to);
-      case "double" -> doubleNumber((Vectors.Doubles) to);
+      case "float" -> floating(true, to);
+      case "double" -> floating(false, to);
       case "text" -> text(plan, (Vectors.Texts) to);
       case "decimal" -> decimal(plan, (Vectors.Decimals) to);
       case "enum" -> symbol(plan, (Vectors.Texts) to);
@@ -58,38 +58,6 @@ final class AvroDecoder extends Decoder {
 
   private Step integer(JsonNode plan, Vectors.Vector to) {
     boolean narrow = plan.get("op").asText().equals("int");
-    boolean plain = !plan.has("times") && !plan.has("below");
-    if (plain && narrow && to instanceof Vectors.Ints ints) {
-      return plainInt(ints);
-    }
-    if (plain && !narrow && to instanceof Vectors.Longs longs) {
-      return plainLong(longs);
-    }
-    return otherInteger(plan, narrow, to);
-  }
-
-  private Step plainInt(Vectors.Ints to) {
-    return new Step() {
-      @Override
-      void read() {
-        long value = number();
-        doubtIf(value != (int) value);
-        to.add(value);
-      }
-    };
-  }
-
-  private Step plainLong(Vectors.Longs to) {
-    return new Step() {
-      @Override
-      void read() {
-        to.add(number());
-      }
-    };
-  }
-
-  /** Any other int or long: in another column, with another unit, with bounds, or without a column. */
-  private Step otherInteger(JsonNode plan, boolean narrow, Vectors.Vector to) {
     long times = plan.path("times").asLong(1);
     long below = plan.path("below").asLong(0);
     return new Step() {
@@ -110,27 +78,11 @@ final class AvroDecoder extends Decoder {
     };
   }
 
-  private Step floatNumber(Vectors.Vector to) {
-    Vectors.Floats floats = to instanceof Vectors.Floats column ? column : null;
-    Vectors.Doubles doubles = to instanceof Vectors.Doubles column ? column : null;
+  private Step floating(boolean single, Vectors.Vector to) {
     return new Step() {
       @Override
       void read() {
-        float value = Float.intBitsToFloat(fixed32());
-        if (floats != null) {
-          floats.add(value);
-        } else if (doubles != null) {
-          doubles.add((double) value);
-        }
-      }
-    };
-  }
-
-  private Step doubleNumber(Vectors.Doubles to) {
-    return new Step() {
-      @Override
-      void read() {
-        double value = Double.longBitsToDouble(fixed64());
+        double value = single ? Float.intBitsToFloat(fixed32()) : Double.longBitsToDouble(fixed64());
         if (to != null) {
           to.add(value);
         }

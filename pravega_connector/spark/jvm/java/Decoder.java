@@ -13,9 +13,9 @@ import java.nio.ByteOrder;
  * are not stored, but their bytes are checked as if they were, so the malformed events are the same for all queries.
  */
 abstract class Decoder {
-  private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+  static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
   private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
-  private static final long NOT_ASCII = 0x8080808080808080L;
+  static final long HIGH_BITS = 0x8080808080808080L;
   private static final int MOST_VARINT = 10;
 
   final Vectors.Structs columns;
@@ -39,6 +39,7 @@ abstract class Decoder {
       case "avro" -> new AvroDecoder(steps, columns);
       case "json" -> new JsonDecoder(steps, columns);
       case "protobuf" -> new ProtobufDecoder(steps, columns);
+      case "text" -> new TextDecoder(steps, columns);
       default -> throw new ReadException("this version of the JVM reader cannot decode " + steps.get("format"));
     };
   }
@@ -120,22 +121,40 @@ abstract class Decoder {
     return value;
   }
 
+  /** Write a byte of a text that is not in the event as it is, and return the position after it. */
+  final int put(int to, int value) {
+    data[to] = (byte) value;
+    return to + 1;
+  }
+
+  /** Write a character in UTF-8, and return the position after it. */
+  final int putUtf8(int to, int point) {
+    if (point < 0x80) {
+      return put(to, point);
+    }
+    if (point < 0x800) {
+      return put(put(to, 0xc0 | point >> 6), 0x80 | point & 0x3f);
+    }
+    int next = point < 0x10000 ? put(to, 0xe0 | point >> 12) : put(put(to, 0xf0 | point >> 18), 0x80 | point >> 12 & 0x3f);
+    return put(put(next, 0x80 | point >> 6 & 0x3f), 0x80 | point & 0x3f);
+  }
+
   /** Check that bytes of the event are UTF-8. */
   final void checkText(int start, int length) {
-    byte[] bytesOfText = data;
-    int stop = start + length;
+    checkUtf8(data, asciiEnd(start, start + length), start + length);
+  }
+
+  /** Return the position of the first byte that is not ASCII, or {@code stop}. */
+  final int asciiEnd(int start, int stop) {
+    byte[] text = data;
     int i = start;
-    for (; i <= stop - Long.BYTES; i += Long.BYTES) {
-      if (((long) LONG.get(bytesOfText, i) & NOT_ASCII) != 0) {
-        break;
-      }
+    while (i <= stop - Long.BYTES && ((long) LONG.get(text, i) & HIGH_BITS) == 0) {
+      i += Long.BYTES;
     }
-    while (i < stop && bytesOfText[i] >= 0) {
+    while (i < stop && text[i] >= 0) {
       i++;
     }
-    if (i < stop) {
-      checkUtf8(bytesOfText, i, stop);
-    }
+    return i;
   }
 
   /** Check the bytes from a character on. The bounds of the second byte leave out overlong forms and surrogates. */

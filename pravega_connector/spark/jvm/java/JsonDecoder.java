@@ -2,10 +2,7 @@ package pravegaserde.spark;
 
 import com.fasterxml.jackson.core.io.NumberInput;
 import com.fasterxml.jackson.databind.JsonNode;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
 import java.math.BigInteger;
-import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.time.LocalDate;
 import java.time.YearMonth;
@@ -19,23 +16,20 @@ import org.apache.spark.sql.types.DataTypes;
  * <p>The event is followed by a zero, which is valid nowhere in JSON. So no position is compared with the end.
  */
 final class JsonDecoder extends Decoder {
-  private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
   private static final long ONES = 0x0101010101010101L;
-  private static final long HIGHS = 0x8080808080808080L;
   private static final int DEEPEST = 100;
   /** Digits of a number that Python surely reads. */
   private static final int LONGEST_NUMBER = 1000;
   private static final int LONGEST_EXPONENT = 3;
   /** Largest integer of which a double has all smaller ones, and powers of ten that it has exactly. */
   private static final long EXACT = 1L << 53;
-  private static final double[] POWERS = new double[23];
-
-  static {
-    POWERS[0] = 1;
-    for (int i = 1; i < POWERS.length; i++) {
-      POWERS[i] = POWERS[i - 1] * 10;
-    }
-  }
+  private static final double[] POWERS = {
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22
+  };
+  /** Characters after a backslash, and those that they stand for. */
+  private static final String ESCAPES = "\"\\/bfnrt";
+  private static final String ESCAPED = "\"\\/\b\f\n\r\t";
 
   private final Step root;
   private int depth;
@@ -124,7 +118,7 @@ final class JsonDecoder extends Decoder {
       long word = (long) LONG.get(text, i);
       long quotes = word ^ '"' * ONES;
       long slashes = word ^ '\\' * ONES;
-      long found = (quotes - ONES & ~quotes | slashes - ONES & ~slashes | word - ' ' * ONES & ~word) & HIGHS;
+      long found = (quotes - ONES & ~quotes | slashes - ONES & ~slashes | word - ' ' * ONES & ~word) & HIGH_BITS;
       if (found != 0) {
         i += Long.numberOfTrailingZeros(found) >>> 3; // a false one may only follow a true one
         break;
@@ -169,45 +163,27 @@ final class JsonDecoder extends Decoder {
     }
   }
 
-  private int put(int to, int value) {
-    data[to] = (byte) value;
-    return to + 1;
-  }
-
   /** Write the character of an escape, and return the position after it. */
   private int escape(int to) {
     byte next = data[at++];
-    return switch (next) {
-      case '"', '\\', '/' -> put(to, next);
-      case 'b' -> put(to, '\b');
-      case 'f' -> put(to, '\f');
-      case 'n' -> put(to, '\n');
-      case 'r' -> put(to, '\r');
-      case 't' -> put(to, '\t');
-      case 'u' -> unicode(to);
-      default -> throw doubt();
-    };
+    if (next == 'u') {
+      return putUtf8(to, unicode());
+    }
+    int escape = ESCAPES.indexOf(next);
+    doubtIf(escape < 0);
+    return put(to, ESCAPED.charAt(escape));
   }
 
-  private int unicode(int to) {
-    int code = hex();
-    if (code < 0x80) {
-      return put(to, code);
+  private int unicode() {
+    char code = (char) hex();
+    if (!Character.isSurrogate(code)) {
+      return code;
     }
-    if (code < 0x800) {
-      return put(put(to, 0xc0 | code >> 6), 0x80 | code & 0x3f);
-    }
-    if (!Character.isSurrogate((char) code)) {
-      return put(put(put(to, 0xe0 | code >> 12), 0x80 | code >> 6 & 0x3f), 0x80 | code & 0x3f);
-    }
-    doubtIf(!Character.isHighSurrogate((char) code));
     token('\\');
     token('u');
-    int low = hex();
-    doubtIf(!Character.isLowSurrogate((char) low));
-    int point = Character.toCodePoint((char) code, (char) low);
-    int first = put(put(to, 0xf0 | point >> 18), 0x80 | point >> 12 & 0x3f);
-    return put(put(first, 0x80 | point >> 6 & 0x3f), 0x80 | point & 0x3f);
+    char low = (char) hex();
+    doubtIf(!Character.isSurrogatePair(code, low));
+    return Character.toCodePoint(code, low);
   }
 
   private int hex() {
@@ -312,7 +288,6 @@ final class JsonDecoder extends Decoder {
   }
 
   private Step floating(Vectors.Vector column) {
-    Vectors.Floats floats = column instanceof Vectors.Floats found ? found : null;
     return new Step(column) {
       @Override
       void read() {
@@ -330,11 +305,7 @@ final class JsonDecoder extends Decoder {
           value = NumberInput.parseDouble(new String(data, start, at - start, StandardCharsets.ISO_8859_1), true);
         }
         doubtIf(Double.isInfinite(value));
-        if (floats == null) {
-          to.add(value);
-        } else {
-          floats.add((float) value);
-        }
+        to.add(value);
       }
     };
   }
@@ -718,10 +689,11 @@ final class JsonDecoder extends Decoder {
         return;
       }
       doubtIf(next != '\\');
-      switch (data[at++]) {
-        case '"', '\\', '/', 'b', 'f', 'n', 'r', 't' -> {}
-        case 'u' -> hex();
-        default -> throw doubt();
+      byte escape = data[at++];
+      if (escape == 'u') {
+        hex();
+      } else {
+        doubtIf(ESCAPES.indexOf(escape) < 0);
       }
     }
   }

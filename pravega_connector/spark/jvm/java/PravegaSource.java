@@ -59,32 +59,24 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
 
   @Override
   public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
-    return new PravegaTable(schema, this::python, partitioning, properties);
+    return new PravegaTable(schema, () -> python().getTable(schema, partitioning, properties));
   }
 
   /** A stream, or several. The Python table is created when it is needed: that starts a Python process. */
   private static final class PravegaTable implements SupportsRead, SupportsWrite {
     private final StructType schema;
-    private final Supplier<TableProvider> source;
-    private final Transform[] partitioning;
-    private final Map<String, String> properties;
+    private final Supplier<Table> source;
     private final String session = Session.id();
     private Table python;
 
-    PravegaTable(
-        StructType schema,
-        Supplier<TableProvider> source,
-        Transform[] partitioning,
-        Map<String, String> properties) {
+    PravegaTable(StructType schema, Supplier<Table> source) {
       this.schema = schema;
       this.source = source;
-      this.partitioning = partitioning;
-      this.properties = properties;
     }
 
     private synchronized Table python() {
       if (python == null) {
-        python = source.get().getTable(schema, partitioning, properties);
+        python = source.get();
       }
       return python;
     }

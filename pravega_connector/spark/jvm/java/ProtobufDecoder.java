@@ -218,29 +218,13 @@ final class ProtobufDecoder extends Decoder {
   }
 
   private Value floating(String kind, Vectors.Vector column) {
-    Vectors.Floats floats = column instanceof Vectors.Floats found ? found : null;
-    Vectors.Doubles doubles = column instanceof Vectors.Doubles found ? found : null;
-    return new Value(kind.equals("float") ? FIXED32 : FIXED64, column) {
-      private void add(float single, double value) {
-        if (floats != null) {
-          floats.add(single);
-        } else if (doubles != null) {
-          doubles.add(value);
-        }
-      }
-
+    return new Numeric(kind.equals("float") ? FIXED32 : FIXED64, column) {
       @Override
       void read() {
-        if (wire == FIXED32) {
-          add(Float.intBitsToFloat(fixed32()), 0);
-        } else {
-          add(0, Double.longBitsToDouble(fixed64()));
+        double value = wire == FIXED32 ? Float.intBitsToFloat(fixed32()) : Double.longBitsToDouble(fixed64());
+        if (to != null) {
+          to.add(value);
         }
-      }
-
-      @Override
-      void addDefault() {
-        add(0, 0);
       }
     };
   }
@@ -531,10 +515,8 @@ final class ProtobufDecoder extends Decoder {
     private int count;
     private int[] starts = new int[16];
     private int[] ends = new int[16];
-    /** Numbers of keys in their order; or positions and lengths of text keys. */
-    private long[] numbers = new long[16];
-    private int[] keys = new int[16];
-    private int[] keyLengths = new int[16];
+    /** Keys as numbers in their order; or the ends of text keys, and their starts in the high bits. */
+    private long[] keys = new long[16];
     private int[] order = new int[16];
 
     Entries(JsonNode plan, Vectors.Lists to) {
@@ -553,9 +535,7 @@ final class ProtobufDecoder extends Decoder {
       if (count == starts.length) {
         starts = Arrays.copyOf(starts, 2 * count);
         ends = Arrays.copyOf(ends, 2 * count);
-        numbers = Arrays.copyOf(numbers, 2 * count);
         keys = Arrays.copyOf(keys, 2 * count);
-        keyLengths = Arrays.copyOf(keyLengths, 2 * count);
         order = Arrays.copyOf(order, 2 * count);
       }
       starts[count] = at;
@@ -586,10 +566,10 @@ final class ProtobufDecoder extends Decoder {
       boolean isThere = at < end && data[at] == keyTag;
       at++;
       if (hasTextKeys) {
-        keyLengths[entry] = isThere ? length() : 0;
-        keys[entry] = at;
+        int length = isThere ? length() : 0;
+        keys[entry] = (long) at << 32 | at + length;
       } else {
-        numbers[entry] = isThere ? key.order() : key.orderOfZero();
+        keys[entry] = isThere ? key.order() : key.orderOfZero();
       }
     }
 
@@ -610,10 +590,11 @@ final class ProtobufDecoder extends Decoder {
 
     private int compare(int one, int other) {
       if (!hasTextKeys) {
-        return Long.compare(numbers[one], numbers[other]);
+        return Long.compare(keys[one], keys[other]);
       }
-      return Arrays.compareUnsigned(
-          data, keys[one], keys[one] + keyLengths[one], data, keys[other], keys[other] + keyLengths[other]);
+      int start = (int) (keys[one] >>> 32);
+      int otherStart = (int) (keys[other] >>> 32);
+      return Arrays.compareUnsigned(data, start, (int) keys[one], data, otherStart, (int) keys[other]);
     }
 
     private void readEntry() {

@@ -8,22 +8,12 @@ import java.util.HashSet;
 import java.util.Set;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
-import org.apache.spark.sql.types.BooleanType;
-import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.DoubleType;
-import org.apache.spark.sql.types.FloatType;
-import org.apache.spark.sql.types.IntegerType;
-import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.MapType;
-import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.types.TimestampNTZType;
-import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
@@ -36,21 +26,6 @@ final class Vectors {
   private Vectors() {}
 
   static Vector of(DataType type, Bytes bytes) {
-    if (type instanceof LongType || type instanceof TimestampType || type instanceof TimestampNTZType) {
-      return new Longs(type);
-    }
-    if (type instanceof IntegerType || type instanceof DateType || type instanceof ShortType || type instanceof ByteType) {
-      return new Ints(type);
-    }
-    if (type instanceof FloatType) {
-      return new Floats(type);
-    }
-    if (type instanceof DoubleType) {
-      return new Doubles(type);
-    }
-    if (type instanceof BooleanType) {
-      return new Booleans(type);
-    }
     if (type instanceof StringType || type instanceof BinaryType) {
       return new Texts(type, bytes);
     }
@@ -66,7 +41,14 @@ final class Vectors {
     if (type instanceof MapType map) {
       return new Lists(type, of(map.keyType(), bytes), of(map.valueType(), bytes));
     }
-    throw new IllegalArgumentException("a column of type " + type.sql());
+    return switch (type.typeName()) {
+      case "long", "timestamp", "timestamp_ntz" -> new Longs(type);
+      case "integer", "date", "short", "byte" -> new Ints(type);
+      case "float" -> new Floats(type);
+      case "double" -> new Doubles(type);
+      case "boolean" -> new Booleans(type);
+      default -> throw new IllegalArgumentException("a column of type " + type.sql());
+    };
   }
 
   /** Bytes of a batch: constants of the decoder, the events, and texts that are not in an event as they are. */
@@ -246,9 +228,14 @@ final class Vectors {
       values = Arrays.copyOf(values, capacity);
     }
 
-    void add(float number) {
+    private void add(float number) {
       int row = next();
       values[row] = number;
+    }
+
+    @Override
+    void add(double number) {
+      add((float) number);
     }
 
     @Override
