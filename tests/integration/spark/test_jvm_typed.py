@@ -209,6 +209,35 @@ def test_a_streaming_query_decodes_in_the_jvm(jvm_session, config, malformed, re
     assert sorted(found, key=str) == sorted(expected, key=str)
 
 
+@pytest.mark.parametrize("late", ["x" * 70_000, "\ud83d"], ids=["a long text", "half a character"])
+@pytest.mark.parametrize(
+    ("options", "form"),
+    [
+        ({"format": "string"}, "string"),
+        ({"format": "bytes"}, "string"),
+        ({"format": "java", "java_type": "java.lang.String"}, "java"),
+    ],
+    ids=str,
+)
+def test_events_of_one_text(jvm_session, client, config, stream_name, options, form, late):
+    client.create_stream(stream_name)
+
+    def read(reader: str) -> DataFrame:
+        source = jvm_session.read.format("pravega").options(controller=config.controller, raw_reader=reader)
+        return source.options(**options).load(str(stream_name))
+
+    for texts in (["", "ascii, longer than eight", "ü€\0", "😀 and more"], [late]):
+        with client.writer(stream_name, form) as writer:
+            for text in texts:
+                writer.write(text)
+        jvm, python = read("jvm"), read("python")
+        assert is_read_by_the_jvm(jvm)
+        assert jvm.schema == python.schema
+        for columns in ("value", "length(value)", "count(*)"):
+            assert selected(jvm, columns) == selected(python, columns)
+    assert jvm.count() == 5
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

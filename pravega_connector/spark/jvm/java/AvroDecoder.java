@@ -71,9 +71,7 @@ final class AvroDecoder extends Decoder {
           doubtIf(value > most || value < -most);
           value *= times;
         }
-        if (to != null) {
-          to.add(value);
-        }
+        store(to, value);
       }
     };
   }
@@ -83,9 +81,7 @@ final class AvroDecoder extends Decoder {
       @Override
       void read() {
         double value = single ? Float.intBitsToFloat(fixed32()) : Double.longBitsToDouble(fixed64());
-        if (to != null) {
-          to.add(value);
-        }
+        store(to, value);
       }
     };
   }
@@ -105,9 +101,7 @@ final class AvroDecoder extends Decoder {
             value = value << 8 | data[at + i] & 0xff;
           }
           doubtIf(!wide && (value >= bound.longValue() || value <= -bound.longValue()));
-          if (to != null) {
-            to.add(value);
-          }
+          store(to, value);
         } else {
           BigInteger value = new BigInteger(data, at, length);
           doubtIf(value.abs().compareTo(bound) >= 0);

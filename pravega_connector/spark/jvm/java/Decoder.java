@@ -101,6 +101,25 @@ abstract class Decoder {
     return (int) length;
   }
 
+  /** Add a number to its column, if there is one. The compiler inlines the frequent types, which come first. */
+  static void store(Vectors.Vector to, long number) {
+    if (to instanceof Vectors.Longs longs) {
+      longs.add(number);
+    } else if (to instanceof Vectors.Ints ints) {
+      ints.add(number);
+    } else if (to != null) {
+      to.add(number);
+    }
+  }
+
+  static void store(Vectors.Vector to, double number) {
+    if (to instanceof Vectors.Doubles doubles) {
+      doubles.add(number);
+    } else if (to != null) {
+      to.add(number);
+    }
+  }
+
   /** Add the next bytes to a column, if there is one. */
   final void take(Vectors.Texts to, int length) {
     if (to != null) {

@@ -114,21 +114,15 @@ final class JsonDecoder extends Decoder {
   private void plainText() {
     byte[] text = data;
     int i = at;
-    while (i + Long.BYTES <= text.length) {
+    long found = 0;
+    while (found == 0) {
       long word = (long) LONG.get(text, i);
       long quotes = word ^ '"' * ONES;
       long slashes = word ^ '\\' * ONES;
-      long found = (quotes - ONES & ~quotes | slashes - ONES & ~slashes | word - ' ' * ONES & ~word) & HIGH_BITS;
-      if (found != 0) {
-        i += Long.numberOfTrailingZeros(found) >>> 3; // a false one may only follow a true one
-        break;
-      }
+      found = (quotes - ONES & ~quotes | slashes - ONES & ~slashes | word - ' ' * ONES & ~word) & HIGH_BITS;
       i += Long.BYTES;
     }
-    for (byte next = text[i]; next != '"' && next != '\\' && (next >= ' ' || next < 0); next = text[i]) {
-      i++;
-    }
-    at = i;
+    at = i - Long.BYTES + firstByte(found); // a false one may only follow a true one
   }
 
   /** Read a text after its first quote. Return its start in the bytes of the batch, and set {@code length}. */
@@ -240,15 +234,33 @@ final class JsonDecoder extends Decoder {
 
   /** Read at least one digit, and return how many there are. */
   private int readDigits() {
-    int first = at;
-    for (int digit = data[at] - '0'; digit >= 0 && digit <= 9; digit = data[at] - '0') {
-      digits = digits * 10 + digit; // wrong from the 20th digit on
-      at++;
+    int start = at;
+    int size = Long.BYTES;
+    while (size == Long.BYTES) {
+      long word = (long) LONG.get(data, at) ^ '0' * ONES;
+      long others = (word + 0x76 * ONES | word) & HIGH_BITS; // a false one may only follow a true one
+      size = firstByte(others);
+      if (size > 0) {
+        digits = digits * (long) POWERS[size] + eightDigits(word << (Long.BYTES - size) * 8); // wrong from the 20th on
+        at += size;
+      }
     }
-    int count = at - first;
+    int count = at - start;
     doubtIf(count == 0);
     digitCount += count;
     return count;
+  }
+
+  /** Return the number of eight digits, the first one in the lowest byte. */
+  private static long eightDigits(long word) {
+    long pairs = word * 10 + (word >>> 8);
+    long mask = 0xff000000ffL;
+    return (pairs & mask) * 0xf424000000064L + (pairs >>> 16 & mask) * 0x271000000001L >>> 32;
+  }
+
+  /** Return the number of bytes before the first one whose highest bit is set: 8 if there is none. */
+  private static int firstByte(long bits) {
+    return Long.numberOfTrailingZeros(bits) >>> 3;
   }
 
   /** Return the integer that {@link #number} has read. */
@@ -280,9 +292,7 @@ final class JsonDecoder extends Decoder {
         number();
         long value = integer();
         doubtIf(value < -most - 1 || value > most);
-        if (to != null) {
-          to.add(value);
-        }
+        store(to, value);
       }
     };
   }
@@ -305,7 +315,7 @@ final class JsonDecoder extends Decoder {
           value = NumberInput.parseDouble(new String(data, start, at - start, StandardCharsets.ISO_8859_1), true);
         }
         doubtIf(Double.isInfinite(value));
-        to.add(value);
+        store(to, value);
       }
     };
   }
@@ -411,9 +421,7 @@ final class JsonDecoder extends Decoder {
         token('"');
         long day = day();
         token('"');
-        if (to != null) {
-          to.add(day);
-        }
+        store(to, day);
       }
     };
   }
@@ -436,9 +444,7 @@ final class JsonDecoder extends Decoder {
           doubtIf(millis > most || millis < -most);
           micros = millis * 1000;
         }
-        if (to != null) {
-          to.add(micros);
-        }
+        store(to, micros);
       }
     };
   }
@@ -564,6 +570,8 @@ final class JsonDecoder extends Decoder {
   private final class Fields extends Step {
     private final Vectors.Structs structs;
     private final byte[][] names;
+    /** The first eight bytes of each name. */
+    private final long[] heads;
     private final Step[] fields;
     /** Number of the last object that had each field. */
     private final int[] seen;
@@ -574,11 +582,13 @@ final class JsonDecoder extends Decoder {
       structs = (Vectors.Structs) to;
       JsonNode entries = plan.get("fields");
       names = new byte[entries.size()][];
+      heads = new long[names.length];
       fields = new Step[names.length];
       seen = new int[names.length];
       for (int i = 0; i < names.length; i++) {
         String name = entries.get(i).get("name").asText();
         names[i] = name.getBytes(StandardCharsets.UTF_8);
+        heads[i] = (long) LONG.get(Arrays.copyOf(names[i], Long.BYTES), 0);
         fields[i] = step(entries.get(i).get("step"), structs == null ? null : structs.child(name));
       }
     }
@@ -643,7 +653,9 @@ final class JsonDecoder extends Decoder {
 
     private boolean isName(int field, int start, int size) {
       byte[] name = names[field];
-      return name.length == size && Arrays.equals(name, 0, size, data, start, start + size);
+      long mask = size < Long.BYTES ? (1L << 8 * size) - 1 : -1;
+      return name.length == size && (((long) LONG.get(data, start) ^ heads[field]) & mask) == 0
+          && (size <= Long.BYTES || Arrays.equals(name, 0, size, data, start, start + size));
     }
   }
 

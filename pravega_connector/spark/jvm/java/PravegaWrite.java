@@ -18,8 +18,7 @@ import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.execution.datasources.WriteTaskResult;
 
 /** Write by the JVM. The driver's Python prepares and commits it. It passes a kind of query that it does not accept to the Python writer. */
-final class PravegaWrite
-    implements WriteBuilder, SupportsTruncate, Write, BatchWrite, StreamingWrite {
+final class PravegaWrite implements WriteBuilder, SupportsTruncate, Write, BatchWrite, StreamingWrite {
   private final ObjectNode plan;
   private final JsonNode accepted;
   private final Supplier<WriteBuilder> python;

@@ -115,9 +115,7 @@ final class ProtobufDecoder extends Decoder {
 
     @Override
     void addDefault() {
-      if (to != null) {
-        to.add(0L);
-      }
+      store(to, 0L);
     }
   }
 
@@ -137,9 +135,7 @@ final class ProtobufDecoder extends Decoder {
       @Override
       void read() {
         long value = order();
-        if (to != null) {
-          to.add(value);
-        }
+        store(to, value);
       }
     };
   }
@@ -156,9 +152,7 @@ final class ProtobufDecoder extends Decoder {
       @Override
       void read() {
         long value = order();
-        if (to != null) {
-          to.add(value);
-        }
+        store(to, value);
       }
     };
   }
@@ -222,9 +216,7 @@ final class ProtobufDecoder extends Decoder {
       @Override
       void read() {
         double value = wire == FIXED32 ? Float.intBitsToFloat(fixed32()) : Double.longBitsToDouble(fixed64());
-        if (to != null) {
-          to.add(value);
-        }
+        store(to, value);
       }
     };
   }
@@ -351,9 +343,7 @@ final class ProtobufDecoder extends Decoder {
           nanos = varint();
         }
         doubtIf(at != stop || nanos < 0 || nanos >= 1_000_000_000 || seconds > MOST_SECONDS || seconds < -MOST_SECONDS);
-        if (longs != null) {
-          longs.add(seconds * MICROS + nanos / 1000);
-        }
+        store(longs, seconds * MICROS + nanos / 1000);
       }
     };
   }
@@ -363,6 +353,8 @@ final class ProtobufDecoder extends Decoder {
     private final Vectors.Structs to;
     private final boolean unknownMatter;
     private final Field[] fields;
+    /** Lists and maps, of {@code fields}. */
+    private final Field[] lists;
     private final Field[] small = new Field[128];
     private final int[] oneofs;
     private int message;
@@ -379,6 +371,7 @@ final class ProtobufDecoder extends Decoder {
           small[fields[i].number] = fields[i];
         }
       }
+      lists = Arrays.stream(fields).filter(each -> each.repeated || each.entries != null).toArray(Field[]::new);
     }
 
     private Field field(int number) {
@@ -399,7 +392,7 @@ final class ProtobufDecoder extends Decoder {
         to.add();
       }
       message++;
-      for (Field field : fields) {
+      for (Field field : lists) {
         field.begin();
       }
       while (at < end) {

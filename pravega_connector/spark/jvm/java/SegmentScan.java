@@ -38,8 +38,7 @@ final class SegmentScan implements Scan, Batch {
 
   @Override
   public String description() {
-    return describe() + ", PushedFilters: " + Arrays.toString(filters) + ", ReadSchema: "
-        + columns.catalogString();
+    return describe() + ", PushedFilters: " + Arrays.toString(filters) + ", ReadSchema: " + columns.catalogString();
   }
 
   private String describe() {

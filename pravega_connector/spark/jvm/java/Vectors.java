@@ -67,10 +67,10 @@ final class Vectors {
       return at;
     }
 
-    /** Load the events of a batch, and return the position of the first byte. A zero follows the last one. */
+    /** Load the events of a batch, and return the position of the first byte. A zero and seven bytes follow the last. */
     int load(ByteBuffer events, int size) {
       used = constants;
-      reserve(size + 1);
+      reserve(size + Long.BYTES);
       events.get(0, data, constants, size);
       data[constants + size] = 0;
       return constants;
