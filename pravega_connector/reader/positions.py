@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from pravega_connector.core import arguments
 from pravega_connector.core.arguments import Position, Stream
-from pravega_connector.errors import ConfigError, MalformedStreamCutError
+from pravega_connector.errors import ConfigError, MalformedStreamCutError, ScopeNotFoundError, StreamNotFoundError
 from pravega_connector.wire import StreamCut, StreamName, segment_epoch
 from pravega_serde.suggestions import did_you_mean
 
@@ -85,8 +85,10 @@ def parse_place(
             return None
         raise ConfigError(f"{what} must be 'earliest', 'latest' or another position in the stream")
     if word in _HEAD or word in _TAIL:
-        client.require_stream(stream)
-        return client.head(stream) if word in _HEAD else client.tail(stream)
+        try:
+            return client.head(stream) if word in _HEAD else client.tail(stream)
+        except ScopeNotFoundError:
+            raise StreamNotFoundError.of(stream) from None
     if word.isdecimal() or word.startswith(_TIMESTAMP):
         millis = _millis(text, what)
         client.require_stream(stream)

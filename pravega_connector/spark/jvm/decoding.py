@@ -142,7 +142,7 @@ def _steps(serializer: Serializer[Any]) -> dict[str, Any]:
             return jvm.json_plan(serializer)  # type: ignore[arg-type]
         case "pravega_serde.protobuf.serializer.ProtobufSerializer":
             return jvm.protobuf_plan(serializer)  # type: ignore[arg-type]
-        case "pravega_serde.java.serializer.JavaSerializer" if serializer.arrow_type == pa.string():  # type: ignore[attr-defined]
+        case "pravega_serde.java.serializer.JavaSerializer" if serializer.arrow_type == pa.string():
             return _TEXT | {"op": "java"}
         case "pravega_serde.text.UTF8StringSerializer":
             return _TEXT | {"op": "utf8"}
