@@ -6,11 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
 
 from pravega_connector.spark.jvm.decoding import steps
 from pravega_connector.spark.jvm.messages import NotInJvmError
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.errors import LimitExceededError
+from pravega_serde.protobuf import ProtobufSerializer
 from tests.fuzz.jvm_decoders import FORMATS, Java, run
 from tools import jvm
 
@@ -72,3 +74,17 @@ def test_an_avro_event_that_may_exceed_the_memory_limit_is_left_to_python() -> N
     assert len(serializer.decode_column(pa.array([event(largest)]))) == 1
     with pytest.raises(LimitExceededError):
         serializer.decode_column(pa.array([event(4 * largest)]))
+
+
+def test_a_protobuf_length_of_more_than_five_bytes_is_malformed(java: Java) -> None:
+    files = FileDescriptorSet()
+    made = files.file.add(name="one.proto", syntax="proto3").message_type.add(name="One")
+    made.field.add(
+        name="text", number=1, type=FieldDescriptorProto.TYPE_STRING, label=FieldDescriptorProto.LABEL_OPTIONAL
+    )
+    serializer = ProtobufSerializer(files, message_type="One")
+    events = [b"\n" + b"\x80" * more + b"\0" for more in range(10)]
+    errors: list[int | None] = []
+    serializer.decode_column(pa.array(events), on_error=lambda error: errors.append(error.row))
+    found = java.decode(steps(serializer), pa.schema(list(serializer.arrow_type)), events)
+    assert [row for row, line in enumerate(found) if line is None] == errors == [5, 6, 7, 8, 9]

@@ -46,17 +46,17 @@ final class ProtobufDecoder extends Decoder {
   }
 
   private int length() {
-    return inEvent(varint());
+    int most = at + 5; // Google's parsers refuse more bytes
+    long length = varint();
+    doubtIf(at > most);
+    return inEvent(length);
   }
 
   private void skip(int wire) {
     switch (wire) {
       case VARINT -> varint();
       case FIXED64 -> at += Long.BYTES;
-      case DELIMITED -> {
-        int length = length();
-        at += length;
-      }
+      case DELIMITED -> at = length() + at; // after the bytes of the length
       case FIXED32 -> at += Integer.BYTES;
       default -> throw doubt();
     }
