@@ -209,7 +209,16 @@ def test_a_streaming_query_decodes_in_the_jvm(jvm_session, config, malformed, re
     assert sorted(found, key=str) == sorted(expected, key=str)
 
 
-@pytest.mark.parametrize("late", ["x" * 70_000, "\ud83d"], ids=["a long text", "half a character"])
+@pytest.fixture
+def read_texts(
+    jvm_session: SparkSession, client: PravegaClient, config: PravegaConfig, stream_name: StreamName
+) -> Callable[..., DataFrame]:
+    """``read_texts(reader, **options)`` reads a stream that each test fills."""
+    client.create_stream(stream_name)
+    reads = jvm_session.read.format("pravega").options(controller=config.controller)
+    return lambda reader, **options: reads.options(raw_reader=reader, **options).load(str(stream_name))
+
+
 @pytest.mark.parametrize(
     ("options", "form"),
     [
@@ -219,23 +228,27 @@ def test_a_streaming_query_decodes_in_the_jvm(jvm_session, config, malformed, re
     ],
     ids=str,
 )
-def test_events_of_one_text(jvm_session, client, config, stream_name, options, form, late):
-    client.create_stream(stream_name)
-
-    def read(reader: str) -> DataFrame:
-        source = jvm_session.read.format("pravega").options(controller=config.controller, raw_reader=reader)
-        return source.options(**options).load(str(stream_name))
-
-    for texts in (["", "ascii, longer than eight", "ü€\0", "😀 and more"], [late]):
+def test_events_of_one_text(read_texts, client, stream_name, options, form):
+    for texts in (["", "ascii, longer than eight", "ü€\0", "😀 and more"], ["x" * 70_000]):
         with client.writer(stream_name, form) as writer:
             for text in texts:
                 writer.write(text)
-        jvm, python = read("jvm"), read("python")
+        jvm, python = (read_texts(reader, **options) for reader in ("jvm", "python"))
         assert is_read_by_the_jvm(jvm)
         assert jvm.schema == python.schema
         for columns in ("value", "length(value)", "count(*)"):
             assert selected(jvm, columns) == selected(python, columns)
     assert jvm.count() == 5
+
+
+def test_half_a_character_of_java_is_malformed_for_both_readers(read_texts, client, stream_name):
+    with client.writer(stream_name, "java") as writer:
+        writer.write("\ud83d")
+    jvm, python = (
+        error_line(read_texts(each, format="java", java_type="java.lang.String")) for each in ("jvm", "python")
+    )
+    assert jvm == python
+    assert "does not fit into string" in jvm
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ WAYS: dict[str, tuple[Callable[[InProcessPravega], Callable[[], None]], Counted]
             42,
             1.12,
             {"Hello": 1, "ReadSegment": 21},
-            {"getURI": 1, "getDelegationToken": 1, "checkStreamExists": 1, "getSegments": 1},
+            {"getURI": 1, "getDelegationToken": 1, "getSegments": 1},
         ),
     ),
     "writer": (writing, Counted(564, 60, 0.2, {"Hello": 1, "SetupAppend": 1, "Append": 40}, _CLIENT)),
