@@ -329,7 +329,7 @@ def _aim(line: _Line) -> str:
 
 # ---- the plot --------------------------------------------------------------------------------------------------------
 
-_LEFT: Final = 270  # space for names
+_LEFT: Final = 330  # space for names
 _WIDTH: Final = 760
 _STEP: Final = 20
 _TOP: Final = 44
