@@ -26,9 +26,9 @@ _GUIDE: Final = _RESULTS.parents[1] / "docs/operate/tuning.md"
 _GUIDE_PLOT: Final = _RESULTS / "spark-throughput.svg"
 #: Rows of the guide.
 _OF_GUIDE: Final = (
-    *("read 100 B, event alone", "read 100 B, five columns", "read 100 B, count"),
-    *("read 1 KiB, event alone", "read 1 KiB, five columns"),
-    *("AvailableNow 3,000, event alone", FAR),
+    *("read 100 B, only event", "read 100 B, five columns", "read 100 B, count"),
+    *("read 1 KiB, only event", "read 1 KiB, five columns"),
+    *("AvailableNow 3,000, only event", FAR),
     *("micro-batch, 1 segment, at least once", "micro-batch, 1 segment, exactly once"),
     *("batch write, at least once", "batch write, exactly once"),
     *("stream write, at least once", "stream write, exactly once"),

@@ -74,8 +74,8 @@ _EXACTLY_ONCE: Final = ({"writer_mode": "exactly_once"}, {"exactly_once": "true"
 _AT_LEAST_ONCE: Final = ({"writer_mode": "at_least_once"}, {"exactly_once": "false"})
 _MODES: Final = {"exactly once": _EXACTLY_ONCE, "at least once": _AT_LEAST_ONCE}
 #: Pair of rows. Their difference is the cost of an event without the cost of a query.
-NEAR: Final = "AvailableNow 4 M, event alone"
-FAR: Final = "AvailableNow 16 M, event alone"
+NEAR: Final = "AvailableNow 4 M, only event"
+FAR: Final = "AvailableNow 16 M, only event"
 MARGINAL_AIM: Final = 1.4
 #: Smallest ratio of each row of a session without ``configure``.
 PLAIN_AIM: Final = 1.2
@@ -90,7 +90,7 @@ def _reads() -> Iterator[Row]:
         ("1 KiB", 1_000_000, (0.9, 2.5), (0.75, 2.5), (0.75, 2.5)),
     ):
         for what, work, ours, (aim, jvm_aim) in (
-            ("event alone", Work.READ, event, alone),
+            ("only event", Work.READ, event, alone),
             ("five columns", Work.READ, {}, five),
             ("count", Work.COUNT, {}, count),
         ):
@@ -99,7 +99,7 @@ def _reads() -> Iterator[Row]:
     for name, events, aim, jvm_aim in (
         (NEAR, 4_000_000, 1.2, 2.5),
         (FAR, 16_000_000, 1.1, 2.6),
-        ("AvailableNow 3,000, event alone", 3_000, 1.2, 2.2),
+        ("AvailableNow 3,000, only event", 3_000, 1.2, 2.2),
     ):
         yield Row(name=name, work=Work.AVAILABLE_NOW, events=events, ours=event, aim=aim, jvm_aim=jvm_aim)
 

@@ -8,7 +8,6 @@ import java.util.Base64;
 
 /** Decoder of Avro events. Its steps follow the bytes of the writer, and fill the columns of the reader. */
 final class AvroDecoder extends Decoder {
-
   private final Step root;
 
   AvroDecoder(JsonNode plan, Vectors.Structs columns) {
@@ -107,8 +106,8 @@ final class AvroDecoder extends Decoder {
           doubtIf(value.abs().compareTo(bound) >= 0);
           if (to != null && wide) {
             to.add(value);
-          } else if (to != null) {
-            to.add(value.longValue());
+          } else {
+            store(to, value.longValue());
           }
         }
         at += length;

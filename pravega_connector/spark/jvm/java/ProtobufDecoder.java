@@ -371,7 +371,7 @@ final class ProtobufDecoder extends Decoder {
           small[fields[i].number] = fields[i];
         }
       }
-      lists = Arrays.stream(fields).filter(each -> each.repeated || each.entries != null).toArray(Field[]::new);
+      lists = Arrays.stream(fields).filter(each -> each.lists != null || each.entries != null).toArray(Field[]::new);
     }
 
     private Field field(int number) {

@@ -8,22 +8,24 @@ final class TextDecoder extends Decoder {
   /** Magic number and version of the stream, and the tag of a string of at most 65,535 bytes. */
   private static final byte[] STRING = {(byte) 0xac, (byte) 0xed, 0, 5, 0x74};
 
-  private final String op;
+  private final boolean isJava;
+  private final boolean isText;
   private final Vectors.Texts to;
 
   TextDecoder(JsonNode plan, Vectors.Structs columns) {
     super(plan, columns);
-    op = plan.get("op").asText();
+    isJava = plan.get("op").asText().equals("java");
+    isText = plan.get("op").asText().equals("utf8");
     to = (Vectors.Texts) columns.child("value");
   }
 
   @Override
   void event() {
-    if (op.equals("java")) {
+    if (isJava) {
       javaString();
       return;
     }
-    if (op.equals("utf8")) {
+    if (isText) {
       checkText(at, end - at);
     }
     take(to, end - at);
