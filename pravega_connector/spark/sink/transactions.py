@@ -178,19 +178,18 @@ class ExactlyOnce:
     def commit(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
         """Commit the batch, once. Raises ExactlyOnceError and OutcomeUnknownError.
 
-        The rows of a batch write can be read on return. If the servers take longer than the commit timeout to make them
-        visible, a warning is logged. The rows of a micro-batch can be read a moment later. The event time of the batch,
-        if it has one, is noted even if another driver committed the batch.
+        The rows can be read on return. If the servers take longer than the commit timeout to make them visible, a
+        warning is logged. The event time of the batch, if it has one, is noted even if another driver committed the
+        batch.
         """
         servers, job = self._servers(client), self._job(client, messages, batch)
         servers.ask_ahead(Ask.PING, tuple(part.transaction for part in job.own))
         servers.ask_ahead(Ask.STATUS, servers.ledger.last_set(Key(job.app, job.target)))
         machine = carry_out(Commit(job), servers)
         check(machine, self._ledger_name if self._several else self._options.stream_name())
-        if not self._streaming:
-            recorded = machine.recorded
-            ids = machine.settling if recorded is None else [part.transaction for part in recorded.parts]
-            self._await_visible(client, ids, max(_LOOK_SECONDS, servers.deadline.left))
+        recorded = machine.recorded
+        ids = machine.settling if recorded is None else [part.transaction for part in recorded.parts]
+        self._await_visible(client, ids, max(_LOOK_SECONDS, servers.deadline.left))
         if machine.own_count:
             note_parts(client.stores, writer_of(job.app), job.own, wait=machine.outcome is Outcome.COMMITTED)
         if machine.outcome is Outcome.COMMITTED:
@@ -292,7 +291,7 @@ def _run_of_query(task: Property) -> str:
         return ""
 
 
-#: Minimum seconds that a batch write waits until its rows are visible.
+#: Minimum seconds that a commit waits until the rows are visible.
 _LOOK_SECONDS: Final = 1.0
 #: Timeout of the abort of a failed task, in seconds. Without an abort, the transaction ends when its lease expires.
 _DROP_SECONDS: Final = 5.0
