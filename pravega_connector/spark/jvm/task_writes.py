@@ -61,8 +61,7 @@ class TaskWrites:
                 task = self._tasks[request["session"]] = _Task(request)
             if self._timer is not None:
                 self._timer.cancel()
-        with task.lock:
-            return task.answer(request)
+        return task.answer(request)
 
     def end(self, session: int) -> None:
         """Drop the rows of a task that has not finished. If no task is left for a minute, stop all keep-alives."""
@@ -91,7 +90,7 @@ class _Task:
     """Rows of one task, which go into its transaction or into the stream."""
 
     def __init__(self, request: Request) -> None:
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
         self._writer = _writer(request["options"])
         self._client, self._stream = self._writer.task_client(), self._writer.options.stream_name()
         self._stores = self._client.stores
@@ -100,10 +99,16 @@ class _Task:
         self._ranges: Sequence[SegmentRange] = ()
         self._blocks: list[tuple[int, Block]] = []
         self._pieces: list[bytes] = []
-        self._finished = False
+        self._finished = self._dropped = False
 
     def answer(self, request: Request) -> Any:
-        """Return the answer to a request."""
+        """Return the answer to a request. Raises ConfigError after :meth:`drop`."""
+        with self._lock:
+            if self._dropped:
+                raise ConfigError("the task has ended")
+            return self._answer(request)
+
+    def _answer(self, request: Request) -> Any:
         match request["do"]:
             case "write_open":
                 self._begin(request)
@@ -180,7 +185,8 @@ class _Task:
 
     def drop(self) -> None:
         """Abort the transaction, unless the task has finished."""
-        with self.lock:
+        with self._lock:
+            self._dropped = True
             if self._transaction is not None and not self._finished:
                 self._transaction.drop()
 

@@ -16,6 +16,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pravega_connector.client import PravegaClient, TransactionStatus
 from pravega_connector.errors import ConfigError, ConnectionLostError, NullEventError, UnsupportedModeError
+from pravega_connector.spark.jvm import task_writes
 from pravega_connector.spark.jvm.task_writes import TaskWrites
 from pravega_connector.spark.sink import transactions
 from pravega_connector.spark.sink.writers import PravegaBatchWriter
@@ -207,6 +208,17 @@ def test_a_task_that_ends_while_its_process_starts_leaves_no_transaction(
         eventually(lambda: not pravega.faults.open_transactions)
         process.stdin.close()
         assert process.wait(timeout=120) == 0
+
+
+def test_a_request_that_waits_while_its_task_ends_begins_no_transaction(
+    attempt: Callable[[], Request], pravega: InProcessPravega
+) -> None:
+    request = attempt()("write_open")
+    task = task_writes._Task(request)
+    task.drop()
+    with pytest.raises(ConfigError, match="the task has ended"):
+        task.answer(request)
+    assert pravega.faults.open_transactions == []
 
 
 def test_a_null_event_has_the_error_of_the_sink(attempt: Callable[[], Request], client: PravegaClient) -> None:
