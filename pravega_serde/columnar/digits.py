@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar.arrays import Int64s
+from pravega_serde.columnar.arrays import Int64s, number_column, numbers_of, select, text_column, valid_rows
 from pravega_serde.columnar.found import fits_double
 
 _POINT, _COMMA = 0x2E, 0x2C
@@ -91,12 +91,15 @@ def _long_with_exponents(data: bytes, view: npt.NDArray[np.uint8]) -> list[int]:
 
 def _are_written_as(values: pa.DoubleArray, texts: pa.StringArray) -> bool:
     """Return True if each value is written as its text, which is cheaper to find than the texts that differ."""
-    rows = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
-    return bool(_written(values)[1:-1] == pc.binary_join(rows, ",")[0].as_buffer())
+    rows = pa.ListArray.from_arrays(number_column(np.array([0, len(texts)], np.int32)), texts)
+    return bool(_written(values)[1:-1] == pc.binary_join(rows, text_column([","]))[0].as_buffer())
 
 
 def _written(values: pa.DoubleArray) -> bytes:
-    return msgspec.json.encode(values.to_numpy(zero_copy_only=False).tolist())
+    numbers = numbers_of(values)
+    if values.null_count:
+        numbers = np.where(valid_rows(values), numbers, np.nan)
+    return msgspec.json.encode(numbers.tolist())
 
 
 def double_texts(column: pa.DoubleArray) -> pa.StringArray:
@@ -117,7 +120,7 @@ def _parts(data: bytes, starts: Int64s, ends: Int64s) -> pa.StringArray:
     parts = pa.Array.from_buffers(
         pa.string(), max(0, len(bounds) - 1), [None, pa.py_buffer(bounds), pa.py_buffer(data)]
     )
-    return parts.take(pa.array(np.arange(0, len(parts), 2)))
+    return select(parts, np.arange(0, len(parts), 2))
 
 
 def _is_exact(data: bytes, start: int) -> bool:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_serde.columnar import Attempt, ColumnReader, MalformedError, PlainPath, list_items, map_entries
-from pravega_serde.columnar.arrays import Bools, Int64s, as_binary, bools_of, offsets_of, select, valid_rows
+from pravega_serde.columnar.arrays import Bools, Int64s, as_binary, bools_of, numbers_of, offsets_of, select, valid_rows
 from pravega_serde.columnar.digits import inexact_fractions
 from pravega_serde.columnar.found import EXACT_INTEGERS, SMALLEST_NORMAL, Found, fits_double, fits_float
 from pravega_serde.columnar.limits import ItemLimit
@@ -289,7 +289,7 @@ def _leaves(column: pa.Array) -> Iterator[pa.Array]:
 
 def _are_usual(column: pa.Array, least: float) -> bool:
     """Return True if all doubles have a size, from ``least`` on, in which their digits are exact."""
-    sizes = np.abs(column.fill_null(1.0).to_numpy())
+    sizes = np.abs(numbers_of(column)[valid_rows(column)])
     return not len(sizes) or bool(sizes.min() >= least and sizes.max() < EXACT_INTEGERS)  # not NaN
 
 

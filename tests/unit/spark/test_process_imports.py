@@ -59,6 +59,10 @@ def test_a_process_loads_what_it_needs(starts, kind):
     assert starts[kind].packages["ours"] <= most, "more modules of this project: load what is new where it is used"
 
 
+def test_the_columns_of_json_are_inferred_without_pandas(starts):
+    assert not starts["plan of typed reads"].installed & PANDAS
+
+
 @pytest.mark.parametrize("kind", [kind for kind in EXPECTED if " of a read of " not in kind])
 def test_without_a_registry_and_formats_there_is_nothing_of_them(starts, kind):
     parts = ("registry", "avro", "java", "json", "protobuf", "cbor", "adapters", "envelopes", "encryption", "framings")
