@@ -189,17 +189,20 @@ class ExactlyOnce:
         check(machine, self._ledger_name if self._several else self._options.stream_name())
         recorded = machine.recorded
         ids = machine.settling if recorded is None else [part.transaction for part in recorded.parts]
-        self._await_visible(client, ids, max(_LOOK_SECONDS, servers.deadline.left))
+        visible = self._await_visible(client, ids, max(_LOOK_SECONDS, servers.deadline.left))
         if machine.own_count:
-            note_parts(client.stores, writer_of(job.app), job.own, wait=machine.outcome is Outcome.COMMITTED)
+            wait = machine.outcome is Outcome.COMMITTED and not visible
+            note_parts(client.stores, writer_of(job.app), job.own, wait=wait)
         if machine.outcome is Outcome.COMMITTED:
             self._tidy(self._ledger(client))
 
-    def _await_visible(self, client: PravegaClient, transactions: Sequence[TransactionId], timeout: float) -> None:
+    def _await_visible(self, client: PravegaClient, transactions: Sequence[TransactionId], timeout: float) -> bool:
         try:
             await_visible(client.controller, transactions, timeout)
         except ConnectorError as error:  # the batch is committed: late visibility must not fail it
             _log.warning("%s", error)
+            return False
+        return True
 
     @staticmethod
     def _tidy(ledger: Ledger) -> None:
