@@ -287,9 +287,14 @@ def _leaves(column: pa.Array) -> Iterator[pa.Array]:
         yield column
 
 
+def _sizes(column: pa.DoubleArray) -> npt.NDArray[np.float64]:
+    """Return the sizes of doubles; 1 for nulls."""
+    return np.where(valid_rows(column), np.abs(numbers_of(column)), 1.0)
+
+
 def _are_usual(column: pa.Array, least: float) -> bool:
     """Return True if all doubles have a size, from ``least`` on, in which their digits are exact."""
-    sizes = np.abs(numbers_of(column)[valid_rows(column)])
+    sizes = _sizes(column)
     return not len(sizes) or bool(sizes.min() >= least and sizes.max() < EXACT_INTEGERS)  # not NaN
 
 
@@ -306,7 +311,7 @@ def _doubles(column: pa.Array, test: Callable[[npt.NDArray[np.float64]], Bools])
         lengths, *_, items = map_entries(column) if pa.types.is_map(kind) else list_items(column)
         found += _by_row(lengths, _doubles(items, test))
     else:
-        found += test(np.abs(column.fill_null(1.0).to_numpy()))
+        found += test(_sizes(column))
     return found
 
 
