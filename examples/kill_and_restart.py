@@ -55,7 +55,7 @@ def kill_and_restart(controller: str, source: str, target: str, checkpoint: str)
             print(f"exit code {first.wait()} after {len(served)} of {len(EXPECTED)} rows")
 
             print(f"exit code {subprocess.run(command, check=False).returncode} of the restarted query")
-            while values := reader.poll(timeout=10):  # also receives rows that are written twice
+            while values := reader.poll(timeout=10):  # rows that are written twice would follow
                 served += values
     print(f"{len(served)} rows, {len({order['id'] for order in served})} distinct")
     correct = sorted(served, key=by_customer) == sorted(EXPECTED, key=by_customer)  # a stable sort keeps their order
