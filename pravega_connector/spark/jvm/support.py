@@ -81,10 +81,12 @@ class Sessions:
         # The store that the reader has asked: an answer of another one would not be believed.
         host, _, port = request["store"].rpartition(":")
         client.stores.take_place(stream, segment_id, SegmentPlace((host, int(port)), "", 0.0))
-        attempts = self._attempts.get(request["session"])
-        if attempts is None:
-            attempts = client.stores.health.attempts(_logger, f"reading stream {stream}")
-            self._attempts[request["session"]] = attempts
+        with self._lock:
+            self._check_not_ended(request["session"])
+            attempts = self._attempts.get(request["session"])
+            if attempts is None:
+                attempts = client.stores.health.attempts(_logger, f"reading stream {stream}")
+                self._attempts[request["session"]] = attempts
         if request["progressed"]:
             attempts.done()
         return _retry(client, options, attempts, request)
@@ -105,8 +107,7 @@ class Sessions:
         from pravega_connector.spark.jvm.task_letters import SliceLetters  # noqa: PLC0415 - few reads have a queue
 
         with self._lock:
-            if request["session"] in self._ended:
-                raise ConfigError("the task has ended")
+            self._check_not_ended(request["session"])
             known = self._letters.setdefault(request["session"], {})
             segment = request["scope"], request["stream"], request["segment_id"]
             if segment not in known:
@@ -123,16 +124,21 @@ class Sessions:
         for letters in found:
             letters.complete()
 
+    def _check_not_ended(self, session: int) -> None:
+        """Raise ConfigError if the task has ended: nothing would end what is kept for it from here on."""
+        if session in self._ended:
+            raise ConfigError("the task has ended")
+
     def end(self, session: int) -> None:
         """Forget the outage of a range that was read, or given up."""
-        attempts = self._attempts.pop(session, None)
-        if attempts is not None:
-            attempts.done()
         if self._writes is not None:
             self._writes.end(session)
         with self._lock:
             self._ended.append(session)
+            attempts = self._attempts.pop(session, None)
             found = self._letters.pop(session, {})
+        if attempts is not None:
+            attempts.done()
         for letters in found.values():
             in_background(letters.close, "pravega-letters")
 

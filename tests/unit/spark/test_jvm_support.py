@@ -125,6 +125,14 @@ def test_progress_ends_an_outage(request_of: Any) -> None:
         sessions.answer(request | {"progressed": True})
 
 
+def test_a_request_after_the_end_of_its_task_begins_no_outage(request_of: Any) -> None:
+    sessions, request = Sessions(), request_of("lost", text="closed")
+    sessions.answer(request)
+    sessions.end(request["session"])
+    with pytest.raises(ConfigError, match="the task has ended"):
+        sessions.answer(request)
+
+
 def test_truncated_data_is_an_error_or_skipped(request_of: Any, client: PravegaClient) -> None:
     client.truncate(STREAM, StreamCut(STREAM, {0: 400}))
     refusal = replied(SegmentIsTruncated(100, segment_name(STREAM, 0), 400, "", 100), _100=900)
