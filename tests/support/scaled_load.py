@@ -128,7 +128,7 @@ def read_with_restarts(load: Load, *, max_bytes: int, seed: int, controller: str
     """Read all that the load writes; every few batches the query is stopped, half of the time inside a batch.
 
     A batch that was planned when the query stopped must be the same when it is read again, under other options. At the
-    end, the query finds a backlog, however fast it has read.
+    end, the query finds a backlog, however fast it has read, and has stopped inside a batch at least once.
     """
     rng = random.Random(seed)
     query, found = MicroBatches(), Found(max_bytes)
@@ -146,6 +146,8 @@ def read_with_restarts(load: Load, *, max_bytes: int, seed: int, controller: str
         if rng.random() < 0.3:
             options["min_partitions"] = str(rng.randrange(2, 20))
         stop_after, inside = rng.randrange(1, 6), rng.random() < 0.5
+        if backlog and not found.replays:
+            stop_after, inside = 1, True  # the load was read in too few batches to stop in one of them
         before = found.batches
         stopped = False
         for batch in query.run(available_now=rng.random() < 0.5, **options):
