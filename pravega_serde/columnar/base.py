@@ -18,7 +18,8 @@ from pravega_serde.columnar.bad_rows import FallbackError, FastPath, PlainPath, 
 from pravega_serde.columnar.lowering import Lower
 from pravega_serde.columnar.pieces import Piece, assemble
 from pravega_serde.columnar.types import contains
-from pravega_serde.errors import SchemaError
+from pravega_serde.columnar.utf8 import utf8_check
+from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.serializer_interface import OnError, SerializerCalls
 
 #: Number of rows from which the fast paths always read and write a column.
@@ -89,12 +90,26 @@ class ColumnWriter:
     def check(self, kind: pa.DataType) -> None:
         """Raise :class:`SchemaError` if a column of this type does not fit."""
         if kind not in self._prepared:
-            self._prepared[kind] = self._prepare(kind)
+            self._prepared[kind] = _of_utf8(kind, self._prepare(kind))
 
     def __call__(self, column: pa.Array) -> pa.BinaryArray:
         """Return the events of a column; those of null rows are null."""
         self.check(column.type)
         return written(column, self._prepared[column.type])
+
+
+def _of_utf8(kind: pa.DataType, write: Write) -> Write:
+    """Return a writer that raises :class:`SerializationError` for texts that are not UTF-8."""
+    check = utf8_check(kind)
+    if check is None:
+        return write
+
+    def checked(column: pa.Array) -> pa.BinaryArray:
+        if (path := check(column)) is not None:
+            raise SerializationError("a text is not UTF-8", field_path=f"${path}")
+        return write(column)
+
+    return checked
 
 
 class ColumnSerializer(SerializerCalls, ABC):

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from pravega_serde.columnar import ByteColumn, as_column, is_text, word_view
 from pravega_serde.columnar.arrays import SLACK, Int64s, UInt8s, UInt64s
-from pravega_serde.errors import SchemaError
+from pravega_serde.columnar.utf8 import first_not_utf8
+from pravega_serde.errors import SchemaError, SerializationError
 
 #: ``"EventRouter".hashCode()``: seed of the hash in Java's EventStreamWriter.
 SEED: Final = 1741865571
@@ -47,7 +48,7 @@ def segment_keys(column: pa.StringArray) -> npt.NDArray[np.float64]:
     """Return the positions of a column of keys.
 
     A null key gets a random position, so events without keys spread evenly. Raises :class:`SchemaError` if the column
-    does not contain strings.
+    does not contain strings, and :class:`SerializationError` for a key that is not UTF-8.
     """
     if pa.types.is_dictionary(column.type):
         encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -58,6 +59,8 @@ def segment_keys(column: pa.StringArray) -> npt.NDArray[np.float64]:
             raise SchemaError(f"routing keys must be strings, not {column.type}; cast the column to string")
         return np.random.default_rng().random(len(column))
     column = column.cast(pa.string())
+    if (row := first_not_utf8(column)) is not None:
+        raise not_utf8(row)
     if len(column) > _SAMPLE and pc.count_distinct(column.slice(0, _SAMPLE)).as_py() <= _SAMPLE // 8:
         return _by_dictionary(column.dictionary_encode())
     if column.null_count == 0:
@@ -65,6 +68,11 @@ def segment_keys(column: pa.StringArray) -> npt.NDArray[np.float64]:
     result = np.random.default_rng().random(len(column))
     result[column.is_valid().to_numpy(zero_copy_only=False)] = _places(column.drop_null())
     return result
+
+
+def not_utf8(row: int) -> SerializationError:
+    """Error of the routing key in a row of a column."""
+    return SerializationError("the routing key is not UTF-8: write such bytes as text, with hex or base64", row=row)
 
 
 def _by_dictionary(encoded: pa.DictionaryArray) -> npt.NDArray[np.float64]:

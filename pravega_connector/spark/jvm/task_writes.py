@@ -29,6 +29,7 @@ from pravega_connector.spark.sink.writers import PravegaBatchWriter, PravegaStre
 from pravega_connector.wire import Block, SegmentRange, walk_frames
 from pravega_connector.writer.routing import Destination, StreamDestination
 from pravega_connector.writer.take_over import complete
+from pravega_serde.routing.key_line import not_utf8
 
 if TYPE_CHECKING:
     from pravega_connector.spark.sink.kept_writers import TaskWriter
@@ -83,7 +84,7 @@ class TaskWrites:
 
 def _is_first(request: Request) -> bool:
     """Return True for a request that a task can begin with. A task with rows has opened its segments before."""
-    return request["do"] in ("write_open", "write_null") or (request["do"] == "write_finish" and not request["rows"])
+    return request["do"] in ("write_open", "write_refused") or (request["do"] == "write_finish" and not request["rows"])
 
 
 class _Task:
@@ -113,8 +114,8 @@ class _Task:
             case "write_open":
                 self._begin(request)
                 return self._open()
-            case "write_null":
-                raise NullEventError.at_row(request["row"])
+            case "write_refused":
+                raise NullEventError.at_row(request["row"]) if request["null"] else not_utf8(request["row"])
             case "write_piece":
                 self._pieces.append(base64.b64decode(request["data"]))
             case "write_large":

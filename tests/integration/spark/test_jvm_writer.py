@@ -332,6 +332,10 @@ def test_errors_of_rows_are_those_of_the_python_writer(
         save(frame_of(jvm_session, [("k", bytes(101))]), max_event_size=100)
     with pytest.raises(PySparkException, match=r"PRAVEGA-NULL-EVENT"):
         save(frame_of(jvm_session, [("k", b"x")]).selectExpr("CAST(NULL AS BINARY) AS event"), 1)
+    for writer in ("jvm", "python"):
+        frame = frame_of(jvm_session, [("k", b"x")]).selectExpr("event", "CAST(X'41FF' AS STRING) AS routing_key")
+        with pytest.raises(PySparkException, match=r"PRAVEGA-SERIALIZATION.* row 0: the routing key is not UTF-8"):
+            save(frame, 1, raw_writer=writer)
     assert list(client.read(target)) == []
 
 

@@ -223,7 +223,7 @@ def test_a_request_that_waits_while_its_task_ends_begins_no_transaction(
 
 def test_a_null_event_has_the_error_of_the_sink(attempt: Callable[[], Request], client: PravegaClient) -> None:
     with pytest.raises(NullEventError, match="3"):
-        TaskWrites().answer(attempt()("write_null", row=3))
+        TaskWrites().answer(attempt()("write_refused", row=3, null=True))
 
 
 def test_finished_transactions_are_kept_open_until_no_task_has_run_for_a_while(

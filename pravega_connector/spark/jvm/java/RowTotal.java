@@ -4,6 +4,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 
 /** Total of rows as in Python's {@code batch_commit/digest.py}, which defines it; and the position of a routing key. */
 final class RowTotal {
@@ -85,7 +86,7 @@ final class RowTotal {
     return k ^ k >>> 33;
   }
 
-  /** Return the position of a key, in UTF-8, in [0, 1), as Java's clients do. */
+  /** Return the position of a key in [0, 1), as Java's clients do; NaN if the key is not UTF-8. */
   double position(byte[] key, int size) {
     if (wide.length < 2 * size) {
       wide = new byte[4 * size];
@@ -94,7 +95,12 @@ final class RowTotal {
     int length = 2 * size;
     for (int i = 0; i < size; i++) {
       if (key[i] < 0) {
-        units = new String(key, 0, size, StandardCharsets.UTF_8).getBytes(StandardCharsets.UTF_16LE);
+        String text = new String(key, 0, size, StandardCharsets.UTF_8);
+        byte[] again = text.getBytes(StandardCharsets.UTF_8);
+        if (!Arrays.equals(again, 0, again.length, key, 0, size)) {
+          return Double.NaN;
+        }
+        units = text.getBytes(StandardCharsets.UTF_16LE);
         length = units.length;
         break;
       }

@@ -108,13 +108,13 @@ final class TaskWriter implements DataWriter<InternalRow> {
   @Override
   public void write(InternalRow row) throws IOException {
     UTF8String event = value(row, eventColumn);
-    if (event == null) {
-      support.ask(request("write_null").put("row", total.rows));
-    }
     double position = constant;
     if (keyColumn >= 0) {
       setKey(value(row, keyColumn));
       position = keySize < 0 ? -1 : total.position(key, keySize);
+    }
+    if (event == null || Double.isNaN(position)) {
+      support.ask(request("write_refused").put("row", total.rows).put("null", event == null));
     }
     if (segments == null) {
       open(support.ask(request("write_open")));
@@ -146,14 +146,8 @@ final class TaskWriter implements DataWriter<InternalRow> {
 
   /** Return a text or bytes without a copy: rows have both in the same form. */
   private static UTF8String value(InternalRow row, int column) {
-    if (row.isNullAt(column)) {
-      return null;
-    }
-    return row instanceof UnsafeRow ? row.getUTF8String(column) : copied(row, column);
-  }
-
-  private static UTF8String copied(InternalRow row, int column) {
-    return row.get(column, null) instanceof byte[] bytes ? UTF8String.fromBytes(bytes) : row.getUTF8String(column);
+    boolean isBytes = !(row instanceof UnsafeRow) && row.get(column, null) instanceof byte[];
+    return row.isNullAt(column) ? null : isBytes ? UTF8String.fromBytes(row.getBinary(column)) : row.getUTF8String(column);
   }
 
   private void setKey(UTF8String text) {

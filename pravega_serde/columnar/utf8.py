@@ -1,0 +1,97 @@
+"""Check that texts are UTF-8. Neither Arrow nor Spark checks the bytes of a string column.
+
+A format would write such bytes unchanged, and no reader could read the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from pravega_serde.columnar.arrays import VIEWS, as_text, dictionary_values, list_items, map_entries
+from pravega_serde.columnar.types import family
+
+#: Returns the path of a text that is not UTF-8 (``.name[]``) in a column, or None.
+Check = Callable[[pa.Array], str | None]
+
+
+def utf8_check(kind: pa.DataType) -> Check | None:
+    """Return the check of columns of a type; None for a type without texts."""
+    match family(kind):
+        case "text":
+            return _check_texts
+        case "dictionary":
+            return _dictionary_check(kind)
+        case "items":
+            return _items_check(kind)
+        case "entries":
+            return _entries_check(kind)
+        case "fields":
+            return _fields_check(kind)
+    return None
+
+
+def first_not_utf8(column: pa.Array) -> int | None:
+    """Return the first row of a string column that is not UTF-8, if there is one."""
+    column = column.cast(VIEWS.get(column.type, column.type))
+    _, offsets, data = column.buffers()
+    if data is None:
+        return None
+    bounds = np.frombuffer(offsets, np.int32 if column.type == pa.string() else np.int64)
+    used = np.frombuffer(data, np.uint8)[bounds[column.offset] : bounds[column.offset + len(column)]]
+    if not len(used) or used.max() < 0x80:
+        return None
+    wrong = as_text(column.cast(pa.large_string()).view(pa.large_binary()))[1]
+    return None if wrong is None else int(np.argmax(wrong))
+
+
+def _check_texts(column: pa.Array) -> str | None:
+    return None if first_not_utf8(column) is None else ""
+
+
+def _dictionary_check(kind: pa.DictionaryType) -> Check | None:
+    inner = utf8_check(kind.value_type)
+    if inner is None:
+        return None
+    # The dictionary may have values that no row refers to.
+    return lambda column: None if inner(column.dictionary) is None else inner(dictionary_values(column))
+
+
+def _items_check(kind: pa.DataType) -> Check | None:
+    inner = utf8_check(kind.value_type)
+    if inner is None:
+        return None
+    return lambda column: _below("[]", inner(list_items(column)[1]))
+
+
+def _entries_check(kind: pa.MapType) -> Check | None:
+    key, item = utf8_check(kind.key_type), utf8_check(kind.item_type)
+    if key is None and item is None:
+        return None
+
+    def check(column: pa.Array) -> str | None:
+        _, keys, items = map_entries(column)
+        found = None if key is None else key(keys)
+        return _below("{}", found if found is not None or item is None else item(items))
+
+    return check
+
+
+def _fields_check(kind: pa.StructType) -> Check | None:
+    checks = [(place, f".{entry.name}", utf8_check(entry.type)) for place, entry in enumerate(kind)]
+    inside = [(place, step, check) for place, step, check in checks if check is not None]
+    if not inside:
+        return None
+
+    def check_fields(column: pa.Array) -> str | None:
+        fields = column.flatten()
+        found = (_below(step, check(fields[place])) for place, step, check in inside)
+        return next((path for path in found if path is not None), None)
+
+    return check_fields
+
+
+def _below(step: str, path: str | None) -> str | None:
+    return None if path is None else step + path
