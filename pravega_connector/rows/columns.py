@@ -87,6 +87,13 @@ def _registry_reader(
 
 def _decoded_ones(options: SourceOptions, wanted: pa.Schema) -> list[pa.Field]:
     others = {*options.metadata_columns, *corrupt_names(options.column_name_of_corrupt_record)}
+    missing = {name.lower(): name for name in others.difference(wanted.names)}
+    for field in wanted:
+        if (name := missing.get(field.name.lower())) is not None:
+            raise ConfigError(
+                f"column {field.name!r} of the schema must be named {name!r}: the case of letters matters for a column "
+                "that is not in the events"
+            )
     return [field for field in wanted if field.name not in others]
 
 

@@ -12,7 +12,7 @@ import functools
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, Final
 
@@ -71,6 +71,7 @@ def decoder_plan(
     """Return the plan for a typed read with these columns. Raises NotInJvmError with the reason if there is none."""
     assert serializer is not None
     _check_options(options)
+    _check_names(schema.names)
     metadata, corrupt = options.metadata_columns, corrupt_names(options.column_name_of_corrupt_record)
     own = serializer.get()
     never_null: frozenset[str] = getattr(own, "never_null", frozenset())
@@ -166,6 +167,20 @@ def _check_options(options: SourceOptions) -> None:
     for reason, applies in reasons.items():
         if applies:
             raise NotInJvmError(reason)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Raise NotInJvmError for columns that differ only by case.
+
+    Spark prunes the columns of a scan without regard to case (``SchemaPruning.sortLeftFieldsByRight``), so it asks for
+    the second column with the type of the first.
+    """
+    known: dict[str, str] = {}
+    for name in names:
+        # All that Java's equalsIgnoreCase finds equal: a dotless i and an i, too.
+        other = known.setdefault("".join(each.upper().lower() for each in name), name)
+        if other is not name:
+            raise NotInJvmError(f"columns {other!r} and {name!r}, which differ only by case")
 
 
 def check_columns(columns: spark.StructType) -> None:

@@ -266,6 +266,19 @@ def test_an_option_with_which_python_decodes(read, orders, options, reason, capl
         read(orders, "jvm", **options).collect()
 
 
+def test_columns_that_differ_by_case_are_read_by_python(jvm_session, config, client, stream_name):
+    client.create_stream(stream_name)
+    with client.writer(stream_name) as writer:
+        writer.write('{"id": 1, "ID": 1099511627777, "ı": 0.1}'.encode())
+    source = jvm_session.read.format("pravega").options(controller=config.controller, format="json")
+    for columns, row in (("id INT, ID BIGINT", (1, 1099511627777)), ("`ı` DOUBLE, ID BIGINT", (0.1, 1099511627777))):
+        frame = source.schema(columns).load(str(stream_name))
+        assert [tuple(each) for each in frame.collect()] == [row]
+        assert is_read_by_the_jvm(frame) is ("ı" in columns)
+    frame = source.schema("`ı` DOUBLE, i DOUBLE").load(str(stream_name))
+    assert [tuple(each) for each in frame.collect()] == [(0.1, None)]
+
+
 def test_not_null_columns_of_a_schema_are_read_by_python(jvm_session, config, orders, caplog):
     caplog.set_level("INFO", "pravega_connector.spark.jvm")
     source = jvm_session.read.format("pravega").options(controller=config.controller, **OPTIONS)

@@ -175,6 +175,7 @@ def test_rows_with_nulls_inside_that_may_not_be_are_bad_records():
         (REQUIRED, {"format": "json", "mode": "PERMISSIVE"}, "'id' is NOT NULL"),
         (None, {"format": "json"}, r"\.schema"),
         (pa.schema([("offset", pa.string())]), {}, "'offset' is string in .*, but bigint"),
+        (pa.schema([*DDL, ("Offset", pa.int64())]), {"format": "json", "columns": "offset"}, "'Offset' .* 'offset'"),
         (
             pa.schema([*DDL, ("_corrupt_record", pa.int64())]),
             {"format": "json", "mode": "PERMISSIVE"},
