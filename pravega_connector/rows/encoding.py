@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventError
 from pravega_connector.rows.options import FormatOptions
-from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.sink import TARGET_STREAM, SinkOptions
 from pravega_connector.rows.pickled import Pickled
 from pravega_connector.rows.registry_encoding import registry_encoding, registry_encoding_of_query
 from pravega_serde import envelopes
@@ -23,8 +23,6 @@ from pravega_serde.serializer_interface import Serializer
 
 _EVENT: Final = "event"
 _ROUTING_KEY: Final = "routing_key"
-#: Column that names the stream of each row if the options name none.
-TARGET_STREAM: Final = "target_stream"
 _MILLIS: Final = pa.timestamp("ms")
 
 
@@ -104,6 +102,8 @@ def encoder_for(schema: pa.Schema, options: SinkOptions, *, streaming: bool = Fa
             "encryption_deterministic=false does not work with exactly_once, which requires equal bytes of a repeated "
             "batch: omit it, or set writer_mode=at_least_once"
         )
+    if not schema.names:
+        raise ColumnTypeError("the DataFrame has no columns, and Arrow loses rows without columns: select a column")
     event_time, target = _event_time(schema, options), _target(schema, options)
     if target is not None:
         _check_target(schema, options, streaming=streaming)

@@ -19,7 +19,8 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.controller.targets import check_target as check_events
 from pravega_connector.controller.targets import has_state
 from pravega_connector.errors import InvalidNameError
-from pravega_connector.rows.encoding import TARGET_STREAM, EventEncoder
+from pravega_connector.rows.encoding import EventEncoder
+from pravega_connector.rows.options.sink import TARGET_STREAM
 from pravega_connector.wire import StreamName
 
 

@@ -28,6 +28,7 @@ from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
 from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.rows.options import CommonOptions
+from pravega_connector.rows.options.sink import TARGET_STREAM
 
 _KEY: Final = "pravega.options"
 # Schemas are shown and logged: secrets stay out of them and come from the environment of the processes.
@@ -139,7 +140,7 @@ def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str
     names_stream = "stream" in options or "table" in options or "path" in options
     if not names_stream and _is_fitted(schema):
         return options_to_read(options, schema)
-    if not options.keys() - _OF_QUERIES and not names_stream:
+    if not options.keys() - _OF_QUERIES and not names_stream and TARGET_STREAM not in schema.names:
         raise ConfigError(
             "no stream is set, such as start('scope/stream') or save('scope/stream'); if it is to a SQL table, the "
             "options of this table are lost: Spark does not tell the writer which table is meant in CREATE TABLE … "

@@ -11,6 +11,8 @@ from pravega_connector.errors import ConfigError, InvalidNameError, LeaseRangeEr
 from pravega_connector.rows.options import CommonOptions, choice, codec_names, flag, number, option, registry_option
 from pravega_connector.wire import StreamName
 
+#: Column that names the stream of each row if the options name none.
+TARGET_STREAM: Final = "target_stream"
 _MAX_INT: Final = 2**31 - 1
 _MAX_LONG: Final = 2**63 - 1
 

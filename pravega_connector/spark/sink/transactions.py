@@ -47,8 +47,8 @@ from pravega_connector.exactly_once.batch_commit import (
     writer_of,
 )
 from pravega_connector.exactly_once.batch_commit.digest import RowTotal
-from pravega_connector.rows.encoding import TARGET_STREAM, EventEncoder, EventTime, LatestTime
-from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.encoding import EventEncoder, EventTime, LatestTime
+from pravega_connector.rows.options.sink import TARGET_STREAM, SinkOptions
 from pravega_connector.rows.target_streams import Written, checked, parts_of
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.sink.writers_by_stream import MAX_TARGETS
@@ -360,7 +360,7 @@ class _Task:
         for share in list(self._shares.values()):
             transaction, part = share.prepared()
             if transaction is None or part is None:
-                share.drop()
+                in_background(share.drop, "pravega-drop")
                 continue
             _kept().finish(self._write, transaction)
             parts.append(part)
@@ -368,9 +368,9 @@ class _Task:
         return tuple(parts)
 
     def drop(self) -> None:
-        """Abort the transactions: the task has failed."""
+        """Abort the transactions: the task has failed. Spark ends this process, so the threads in it have no time."""
         for share in self._shares.values():
-            share.drop()
+            share.drop(_DROP_SECONDS)
 
 
 class _Share:
@@ -433,12 +433,17 @@ class _Share:
         content, segment = content or self._total.content, transaction.segment_number
         return transaction, TaskPart(self.stream, transaction.id, content, segment, self._latest.millis)
 
-    def drop(self) -> None:
-        """Abort the transaction: the task has failed, or had no rows of the stream."""
-        if self._transaction is not None:
-            _give_up(self._transaction)
-        elif (ahead := self._ahead) is not None:  # abort in the background as soon as it has begun
-            in_background(lambda: _give_up(ahead.result()), "pravega-drop")
+    def drop(self, timeout: float | None = None) -> None:
+        """Abort the transaction: the task has failed, or had no rows of the stream.
+
+        ``timeout`` limits the seconds of the wait for a transaction that begins in the background.
+        """
+        transaction = self._transaction
+        if transaction is None and self._ahead is not None:
+            with contextlib.suppress(ConnectorError, TimeoutError):
+                transaction = self._ahead.result(timeout)
+        if transaction is not None:
+            _give_up(transaction)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from pravega_connector.rows.encoding import EventEncoder
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.target_streams import Written, check_target, checked, parts_of
 from pravega_connector.spark.boundary import called_by_spark
+from pravega_connector.spark.commit_messages import Messages, check_tasks_ran
 from pravega_connector.spark.known_clusters import client_of, note_answer
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.sink.kept_writers import Target, TaskWriter, kept_writers
@@ -41,7 +42,6 @@ from pravega_serde.per_process import PerProcess
 
 _log: Final = logging.getLogger(__name__)
 
-_Messages = Sequence[WriterCommitMessage | None]
 # Streams that were checked or created: Spark creates writers for every micro-batch.
 _ready: Final[PerProcess[tuple[PravegaClient, StreamName | None], None]] = PerProcess()
 
@@ -154,7 +154,8 @@ class _Writer(Exchanged):
         """Return the client of aborts, with a short timeout: an open transaction ends when its lease expires."""
         return client_of(self.options, service=True, failover_timeout=self.options.timeout_ms / 1000)
 
-    def _commit(self, messages: _Messages, batch: int) -> None:
+    def _commit(self, messages: Messages, batch: int) -> None:
+        check_tasks_ran(messages)
         if self._exactly_once is not None:
             self._exactly_once.commit(self._committing(), messages, batch)
         written = [message for message in messages if isinstance(message, TaskWritten)]
@@ -178,7 +179,7 @@ class _Writer(Exchanged):
                 with contextlib.suppress(ConnectorError):  # this writer id is not used again
                     client.controller.remove_writer(stream, writer)
 
-    def _abort(self, messages: _Messages, batch: int) -> None:
+    def _abort(self, messages: Messages, batch: int) -> None:
         if self._exactly_once is not None:
             self._exactly_once.abort(self._giving_up(), messages, batch)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,7 @@ from pravega_connector.core.values import TableConfig
 from pravega_connector.errors import ScopeNotFoundError, TableKeyOrderError
 from pravega_connector.rows.options.tables import TableSinkOptions
 from pravega_connector.spark.boundary import called_by_spark
+from pravega_connector.spark.commit_messages import Messages, check_tasks_ran
 from pravega_connector.spark.known_clusters import client_of, note_answer
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.tables.changes import change_encoder
@@ -30,7 +31,6 @@ from pravega_connector.tables.requests import SegmentRequests
 MAX_COMPARED: Final = 1_000_000
 
 _log: Final = logging.getLogger(__name__)
-_Messages = Sequence[WriterCommitMessage | None]
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,12 @@ class _TableWriter(Exchanged):
             )
         return TaskUpserted(changed.to_bytes(), removed.to_bytes())
 
-    def _commit(self, messages: _Messages, batch: str) -> None:
+    def _commit(self, messages: Messages, batch: str) -> None:
         """Check that no key was changed by several tasks in an unknown order. The entries are already durable.
 
         With an order, tasks may change a key in any sequence, unless one of them removes it. Raises TableKeyOrderError.
         """
+        check_tasks_ran(messages)
         told = [message for message in messages if isinstance(message, TaskUpserted)]
         hashes = np.concatenate([np.empty(0, np.uint64), *(np.frombuffer(each.changed, np.uint64) for each in told)])
         found, counts = np.unique(hashes, return_counts=True)

@@ -13,7 +13,13 @@ from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from pravega_connector.client import PravegaClient
-from pravega_connector.errors import EventTooLargeError, PravegaError, StreamNotFoundError, StreamSealedError
+from pravega_connector.errors import (
+    EventTooLargeError,
+    PravegaError,
+    StreamNotFoundError,
+    StreamSealedError,
+    UnsupportedModeError,
+)
 from pravega_connector.spark.sink import kept_writers
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.testing.requests import Append
@@ -107,6 +113,14 @@ def numbered(first: int, last: int) -> Rows:
 
 def threads_of(stream: StreamName) -> int:
     return sum(thread.name == f"pravega-writer {stream}" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("options", [{}, {"writer_mode": "at_least_once"}, {"writer_mode": "best_effort"}])
+def test_rows_that_spark_has_not_passed_to_a_task_are_not_committed(pravega, stream, options):
+    settings = {"controller": pravega.uri, "path": str(stream), **options}
+    writer = DefaultSource(settings).streamWriter(SCHEMA, False)
+    with pytest.raises(UnsupportedModeError, match=r"as for a continuous trigger.* none was written"):
+        writer.commit([None], 0)
 
 
 def test_micro_batches_share_a_writer_and_its_connections(pravega, client, stream, query, seen):

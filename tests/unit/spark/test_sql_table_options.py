@@ -90,6 +90,10 @@ def test_a_write_never_takes_those_of_what_it_reads(given: dict[str, str]):
             assert options_to_write(told, columns) == told
 
 
+def test_rows_that_name_their_streams_need_no_options():
+    assert options_to_write({}, StructType([*COLUMNS, StructField("target_stream", StringType())])) == {}
+
+
 def test_a_table_with_a_list_of_columns_has_lost_its_options():
     with pytest.raises(ConfigError, match="omit the columns"):
         options_to_read({}, COLUMNS)

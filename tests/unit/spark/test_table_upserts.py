@@ -23,6 +23,7 @@ from pravega_connector.errors import (
     TableKeyOrderError,
     TableNotFoundError,
     TableVersionError,
+    UnsupportedModeError,
 )
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.tables import writer as table_writer
@@ -229,7 +230,7 @@ def test_nan_has_no_order(table, query, others):
 
 def test_keys_of_several_tasks(table, query, monkeypatch):
     plain, ordered = query(), query(order_column="at")
-    apart = [run(plain, row("anna", 1, 1)), run(plain, row("bert", 1, 1), row("bert", 2, 2)), None]
+    apart = [run(plain, row("anna", 1, 1)), run(plain, row("bert", 1, 1), row("bert", 2, 2))]
     plain.commit(apart)
     both = [run(plain, row("anna", 1, 1)), run(plain, row("anna", 2, 2))]
     with pytest.raises(TableKeyOrderError, match=r"the same keys .* \(1 keys\), and any of their rows may have won"):
@@ -237,6 +238,8 @@ def test_keys_of_several_tasks(table, query, monkeypatch):
     ordered.commit([run(ordered, row("anna", 1, 1)), run(ordered, row("anna", 2, 2))])
     with pytest.raises(TableKeyOrderError, match="whether they exist is undefined"):
         ordered.commit([run(ordered, row("anna", 1, 1)), run(ordered, row("anna", None, 2))])
+    with pytest.raises(UnsupportedModeError, match="none was written"):
+        plain.commit([*apart, None])
     monkeypatch.setattr(table_writer, "MAX_COMPARED", 1)
     assert len(run(plain, row("anna", 1, 1), row("bert", 1, 1), batches=2).changed) == 8
 
