@@ -35,15 +35,17 @@ def utf8_check(kind: pa.DataType) -> Check | None:
 
 def first_not_utf8(column: pa.Array) -> int | None:
     """Return the first row of a string column that is not UTF-8, if there is one."""
-    column = column.cast(VIEWS.get(column.type, column.type))
+    if (plain := VIEWS.get(column.type)) is not None:
+        column = column.cast(plain)
     _, offsets, data = column.buffers()
     if data is None:
         return None
-    bounds = np.frombuffer(offsets, np.int32 if column.type == pa.string() else np.int64)
+    size, binary = (np.int32, pa.binary()) if column.type == pa.string() else (np.int64, pa.large_binary())
+    bounds = np.frombuffer(offsets, size)
     used = np.frombuffer(data, np.uint8)[bounds[column.offset] : bounds[column.offset + len(column)]]
     if not len(used) or used.max() < 0x80:
         return None
-    wrong = as_text(column.cast(pa.large_string()).view(pa.large_binary()))[1]
+    wrong = as_text(column.view(binary))[1]
     return None if wrong is None else int(np.argmax(wrong))
 
 
