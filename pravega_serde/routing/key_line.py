@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_serde.columnar import ByteColumn, as_column, is_text, word_view
-from pravega_serde.columnar.arrays import SLACK, Int64s, UInt8s, UInt64s
+from pravega_serde.columnar.arrays import SLACK, Int64s, UInt8s, UInt64s, dictionary_values
 from pravega_serde.columnar.utf8 import first_not_utf8
 from pravega_serde.errors import SchemaError, SerializationError
 
@@ -52,7 +52,10 @@ def segment_keys(column: pa.StringArray) -> npt.NDArray[np.float64]:
     """
     if pa.types.is_dictionary(column.type):
         encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        return _by_dictionary(encoded)
+        try:
+            return _by_dictionary(encoded)
+        except SerializationError:  # of a value, which may be the key of no row
+            return segment_keys(dictionary_values(encoded))
     column = as_column(column)
     if not is_text(column.type):
         if not pa.types.is_null(column.type):

@@ -82,6 +82,10 @@ def test_no_format_writes_other_bytes_as_text(
 def test_no_key_of_other_bytes_has_a_place(rows: list[bytes], bad: int) -> None:
     with pytest.raises(SerializationError, match=rf"row {bad}: the routing key is not UTF-8"):
         segment_keys(column_of(rows, pa.string()))
+    keys = pa.DictionaryArray.from_arrays(pa.array([None, *range(bad + 1)]), column_of(rows, pa.string()))
+    with pytest.raises(SerializationError, match=rf"row {bad + 1}: the routing key is not UTF-8"):
+        segment_keys(keys)
+    assert len(segment_keys(keys[: bad + 1])) == bad + 1
 
 
 def test_only_the_texts_of_the_rows_count() -> None:
