@@ -95,10 +95,12 @@ class Reading:
                 table = table_options(TableSourceOptions, given, self.defaults)
                 return tables.TableReader(table, arrow_columns(schema, table))
             options = self.source_options(schema)
-            _check_reader(options)
             if options.metadata is not None:
+                _check_reader(options)
                 return MetadataReader(options, arrow_columns(schema))
-            return batch_reader(*self.arguments(schema))
+            reader = batch_reader(*self.arguments(schema))
+            _check_reader(options)  # last: the JVM leaves reads with other errors to Python
+            return reader
 
     def stream_reader(self, schema: StructType) -> PravegaStreamReader | BrokenStreamReader:
         """Return the reader of a streaming query."""

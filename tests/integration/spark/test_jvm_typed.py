@@ -266,6 +266,12 @@ def test_an_option_with_which_python_decodes(read, orders, options, reason, capl
         read(orders, "jvm", **options).collect()
 
 
+def test_a_read_that_no_reader_accepts_has_the_error_of_python(jvm_session, config, orders):
+    source = jvm_session.read.format("pravega").options(controller=config.controller, raw_reader="jvm", **OPTIONS)
+    with pytest.raises(PySparkException, match="the events have no field 'price'"):
+        source.schema("price DOUBLE").load(str(orders)).collect()
+
+
 def test_columns_that_differ_by_case_are_read_by_python(jvm_session, config, client, stream_name):
     client.create_stream(stream_name)
     with client.writer(stream_name) as writer:
