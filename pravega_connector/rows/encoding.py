@@ -102,8 +102,6 @@ def encoder_for(schema: pa.Schema, options: SinkOptions, *, streaming: bool = Fa
             "encryption_deterministic=false does not work with exactly_once, which requires equal bytes of a repeated "
             "batch: omit it, or set writer_mode=at_least_once"
         )
-    if not schema.names:
-        raise ColumnTypeError("the DataFrame has no columns, and Arrow loses rows without columns: select a column")
     event_time, target = _event_time(schema, options), _target(schema, options)
     if target is not None:
         _check_target(schema, options, streaming=streaming)

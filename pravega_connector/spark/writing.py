@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pravega_connector.errors import ConfigError, UnsupportedModeError
+from pravega_connector.errors import ColumnTypeError, ConfigError, UnsupportedModeError
 from pravega_connector.rows.encoding import EventEncoder, encoder_for
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.tables import TableSinkOptions
@@ -49,6 +49,8 @@ class Writing:
         """Return the options and the encoder of a write to streams. Raises the errors of a write."""
         options = self._stream(options_to_write(self.given, schema))
         options.mode(streaming=streaming)
+        if not schema.names:
+            raise ColumnTypeError("the DataFrame has no columns, and Spark does not pass such rows: select a column")
         return options, encoder_for(arrow_columns(schema, options), options, streaming=streaming)
 
     def sink_options(self, schema: StructType) -> SinkOptions | None:

@@ -70,6 +70,18 @@ def test_a_folder_that_is_gone(letters: DeadLetters, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "malformed"), [("x.jsonl", "[1,\n2]\n", 2), ("x.jsonl", "", 0), ("x.csv", "", 0)]
+)
+def test_a_file_without_a_good_record_has_no_columns(
+    client: PravegaClient, servers: Servers, tmp_path: Path, folder: Path, name: str, text: str, malformed: int
+) -> None:
+    (tmp_path / name).write_text(text)
+    source = FileSource([tmp_path / name], FileOptions(reject=True))
+    counts = ingest(source, TARGET, client=client, dead_letters=folder).counts
+    assert (counts.events, counts.rejected) == (0, malformed)
+
+
+@pytest.mark.parametrize(
     "found", [pytest.param("while they are read", marks=pytest.mark.long), "when they are put in place"]
 )
 def test_a_full_disk(client: PravegaClient, servers: Servers, tmp_path: Path, folder: Path, found: str) -> None:

@@ -102,12 +102,18 @@ def test_a_single_column_is_the_event_or_a_record_of_it(kind: pa.DataType, optio
         (ROWS.schema, {"format": "json", "routing_key_field": "order.x"}, ColumnTypeError, "'order.x' is not"),
         (ROWS.schema, {"format": "java"}, ColumnTypeError, "java_sample"),
         (pa.schema([("event", pa.int32())]), {}, ColumnTypeError, "int32"),
-        (pa.schema([]), {"format": "json"}, ColumnTypeError, "no columns"),
     ],
 )
 def test_what_cannot_be_written(schema: pa.Schema, options: dict[str, str], error: type[Exception], words: str):
     with pytest.raises(error, match=words):
         encoder(schema, **options)
+
+
+def test_rows_without_columns_are_refused():
+    source = PravegaDataSource({"controller": "tcp://127.0.0.1:9", "stream": "a/b", "format": "json"})
+    for made in (source.writer, source.streamWriter):
+        with pytest.raises(ColumnTypeError, match="no columns"):
+            made(StructType([]), False)
 
 
 def test_a_null_event_names_its_row():
