@@ -142,7 +142,8 @@ class CsvFiles:
         return None if len(batch) != len(lines) or is_open(lines.text(len(lines) - 1), self.delimiter) else batch
 
     def _read(self, lines: Lines, names: list[str], schema: pa.Schema) -> pa.RecordBatch:
-        data = lines.joined()
+        # Without a line end, pyarrow reads an empty last field after a quoted one as if it had quotes, too.
+        data = b"".join([lines.joined(), b"\n"])
         table = arrow.read_csv(
             pa.BufferReader(data),
             arrow.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),

@@ -24,7 +24,7 @@ from pravega_connector.operations.ingest.lines import LineReader, Lines, lines_o
 from pravega_connector.operations.ingest.replayable import Chunk, Rejected
 from pravega_serde.columnar.arrays import cut_text
 from pravega_serde.columnar.found import Found
-from pravega_serde.columnar.types import family
+from pravega_serde.columnar.types import family, is_family
 
 #: Suffix -> name of the compression in pyarrow; ``xz`` is the standard library's.
 _COMPRESSIONS: Final = {
@@ -89,12 +89,27 @@ def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _are_apart(one: pa.DataType, other: pa.DataType) -> bool:
-    """Return True for types that Arrow unifies into one that loses something."""
-    both = {family(one), family(other)}
-    return both in _APART or ("boolean" in both and len(both) > 1)
+    """Return True for types that Arrow unifies into one, or casts, with another meaning or a loss."""
+    families = family(one), family(other)
+    match families:
+        case "dictionary", _:
+            return _are_apart(one.value_type, other)
+        case _, "dictionary":
+            return _are_apart(one, other.value_type)
+        case "fields", "fields":
+            others = {entry.name: entry.type for entry in other}
+            return any(entry.name in others and _are_apart(entry.type, others[entry.name]) for entry in one)
+        case ("items", "items") | ("entries", "entries"):
+            return any(_are_apart(one.field(at).type, other.field(at).type) for at in range(one.num_fields))
+        case "timestamp", "timestamp":
+            return (one.tz is None) != (other.tz is None)
+    both = set(families)
+    is_time = not (both.isdisjoint(_TIMES) or both & {"null", "text"})
+    return len(both) > 1 and (both in _APART or "boolean" in both or is_time)
 
 
-_APART: Final = ({"decimal", "floating"}, {"date", "timestamp"}, {"text", "binary"}, {"text", "null"})
+_APART: Final = ({"decimal", "floating"}, {"text", "binary"}, {"text", "null"})
+_TIMES: Final = frozenset({"date", "time", "timestamp", "duration"})
 
 
 def kind_of(path: str) -> str | None:
@@ -199,7 +214,7 @@ def _cast(column: pa.Array, to: pa.Field, name: str) -> pa.Array:
         return column
     try:
         values = column.cast(to.type)
-        if pa.types.is_string(to.type) or pa.types.is_binary(to.type) or _is_same(column, values):
+        if is_family(to.type, "text", "binary") or is_family(column.type, "null") or _is_same(column, values):
             return values
         reason = f"a {column.type} would change"
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

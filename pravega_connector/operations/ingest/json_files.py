@@ -76,7 +76,7 @@ class JsonLines:
 
 
 def _blocks(file: object, path: str) -> Iterator[Lines]:
-    blocks = (block.without_blanks() for block in lines_of(file, path, returns=True))
+    blocks = (block.without_blanks() for block in lines_of(file, path, returns=True, escapes=True))
     return (block for block in blocks if len(block))
 
 

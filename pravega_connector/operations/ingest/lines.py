@@ -89,13 +89,15 @@ class Lines:
 
 
 def lines_of(
-    file: Any, name: str, *, quotes: bool = False, blanks: bool = False, returns: bool = False
+    file: Any, name: str, *, quotes: bool = False, blanks: bool = False, returns: bool = False, escapes: bool = False
 ) -> Iterator[Lines]:
     """Yield the records of an open binary file, a mebibyte at a time, without a byte order mark.
 
     With ``quotes``, a line end between two double quotes is part of its record. With ``blanks``, blank lines are
-    records. With ``returns``, the line ends may be CR alone, as the first of them is. Raises BadRecordError for a
-    record over 64 MiB, and the errors of the file.
+    records. With ``returns``, the line ends may be CR alone, as the first of them outside quotes is. With ``escapes``,
+    quotes count for nothing: as in JSON, they may be escaped, and no line end is between them.
+
+    Raises BadRecordError for a record over 64 MiB, and the errors of the file.
     """
     # Bytes of a record without an end so far are searched once. They may end within quotes.
     parts, size, quoted = [b""], 0, False
@@ -107,7 +109,9 @@ def lines_of(
         if known is None and block.endswith(b"\r"):
             block += file.read(1)  # perhaps the rest of the line end
         following = file.read(BLOCK) if block else b""
-        known = known or _line_end(block[:_BEGINNING], quoted) or _line_end(block, quoted)
+        if known is None:
+            marks = None if escapes else quoted
+            known = _line_end(block[:_BEGINNING], marks) or _line_end(block, marks)
         end = known or _NEWLINE
         ends = _record_ends(block, end, quotes=quotes, quoted=quoted)
         if not following and (not len(ends) or ends[-1] != len(block) - 1):
@@ -129,12 +133,15 @@ def lines_of(
             _check_length(name, line, size)
 
 
-def _line_end(data: bytes, quoted: bool) -> int | None:
-    """Return the byte that ends lines: CR if the first line end outside quotes is CR without LF. None if unknown."""
+def _line_end(data: bytes, quoted: bool | None) -> int | None:
+    """Return the byte that ends lines: CR if the first line end outside quotes is CR without LF. None if unknown.
+
+    ``quoted`` is True if the data begin within quotes, and None if quotes count for nothing.
+    """
     view = np.frombuffer(data, np.uint8)
-    marks = np.flatnonzero(view == _QUOTE)
-    found = np.flatnonzero((view == _NEWLINE) | (view == _RETURN))
-    outside = found[np.searchsorted(marks, found) % 2 == quoted]
+    outside = np.flatnonzero((view == _NEWLINE) | (view == _RETURN))
+    if quoted is not None:
+        outside = outside[np.searchsorted(np.flatnonzero(view == _QUOTE), outside) % 2 == quoted]
     if not len(outside) or (view[outside[0]] == _RETURN and outside[0] == len(data) - 1):
         return None
     first = int(outside[0])

@@ -56,7 +56,13 @@ class ParquetFiles:
     def _open(path: str) -> Any:
         file = pa.OSFile(os.fsencode(path))  # a name that is not UTF-8 must be bytes
         # Nanoseconds hold only the years 1677 to 2262, and INT96 any year.
-        return parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, coerce_int96_timestamp_unit="us")
+        return parquet.ParquetFile(
+            file,
+            pre_buffer=False,
+            buffer_size=1 << 20,
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
+        )
 
 
 #: Metadata of files that Spark wrote: the DataFrame's columns.

@@ -372,6 +372,18 @@ def test_line_ends_in_quotes_are_not_those_of_the_file(tmp_path: Path):
         events(source(tmp_path / "z.csv", 'a\nx\ny\rz\n"p\nq"\n'))
 
 
+def test_escaped_quotes_do_not_hide_the_line_ends(tmp_path: Path):
+    files = source(tmp_path / "x.jsonl", '{"a":"5\\" pipe"}\r{"a":"y"}\r')
+    assert events(files) == ['{"a":"5\\" pipe"}', '{"a":"y"}']
+
+
+@pytest.mark.parametrize("last", ["", "\n", "\r\n"])
+@pytest.mark.parametrize("before", ["", "z,5\n"])
+def test_an_empty_last_field_after_a_quoted_one_is_null(tmp_path: Path, before: str, last: str):
+    found = events(source(tmp_path / "x.csv", f'a,b\n{before}"x",{last}'))
+    assert json.loads(found[-1]) == {"a": "x", "b": None}
+
+
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.txt"])
 def test_a_byte_order_mark_is_not_text(tmp_path: Path, name: str):
     texts = {"x.csv": "näme\nx\n", "x.jsonl": '{"näme":"x"}\n', "x.txt": "x\n"}

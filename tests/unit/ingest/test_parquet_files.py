@@ -109,6 +109,13 @@ def test_nanoseconds_of_durations_are_not_cut(tmp_path: Path):
         (pa.array([dt.datetime(2026, 5, 1)]), pa.array([dt.date(2026, 5, 1)]), None),
         (pa.array([dt.date(2026, 5, 1)]), pa.array([dt.datetime(2026, 5, 1)]), None),
         (pa.array([True]), pa.array([1]), None),
+        (pa.array([1]), pa.array([None], pa.null()), "null"),
+        (pa.array([1]), pa.array([dt.datetime(2026, 5, 1)]), None),
+        (pa.array([dt.datetime(2026, 5, 1)]), pa.array([5]), None),
+        (pa.array([dt.datetime(2026, 5, 1)]), pa.array([dt.datetime(2026, 5, 1)], pa.timestamp("us", "UTC")), None),
+        (pa.array([1], pa.int32()), pa.array([dt.date(2026, 5, 1)]), None),
+        (pa.array([dt.time(1)]), pa.array([5]), None),
+        (pa.array([1]), pa.array([dt.timedelta(1)]), None),
     ],
 )
 def test_other_types_in_a_later_file_are_the_same_value_or_an_error(
@@ -123,6 +130,16 @@ def test_other_types_in_a_later_file_are_the_same_value_or_an_error(
         events(FileSource([tmp_path]))
     fixed = FileSource([tmp_path], FileOptions(types=parse_types(["x=string"])))
     assert json.loads(events(fixed)[1])["x"] == second.cast(pa.string())[0].as_py()
+
+
+def test_the_checksums_of_pages_are_verified(tmp_path: Path):
+    path, settings = tmp_path / "x.parquet", {"compression": "none", "use_dictionary": False}
+    pq.write_table(pa.table({"x": range(1000)}), path, write_page_checksum=True, **settings)
+    data = bytearray(path.read_bytes())
+    data[data.index((500).to_bytes(8, "little")) + 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(SourceUnreadableError, match="it is damaged"):
+        events(FileSource([path]))
 
 
 def test_two_columns_of_one_name(tmp_path: Path):
