@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import uuid
 from pathlib import Path
 from types import TracebackType
@@ -20,17 +21,24 @@ class WholeFile:
 
     Until then it is a hidden file next to it (``.name.….part``). A failing block removes the hidden file, and a killed
     process leaves it. Several writers of one file do not disturb each other: the last one to end replaces the others.
+    A file that is replaced keeps its permissions, and a symbolic link stays: it leads to the new file.
 
-    Raises OutputFileError for a missing folder, missing permission, a full disk.
+    Raises OutputFileError for a missing folder, missing permission, a full disk, and for the name of a device, a pipe
+    or a folder.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
+        self.path = path.resolve() if path.is_symlink() else path
+        self._part = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex[:12]}.part")
 
     def __enter__(self) -> BinaryIO:
         try:
+            known = self.path.stat() if self.path.exists() else None
+            if known is not None and not stat.S_ISREG(known.st_mode):
+                raise OutputFileError(f"{self.path} is not a file, and is not replaced by one: choose another name")
             self._file = self._part.open("xb", buffering=_BUFFER)
+            if known is not None:
+                os.fchmod(self._file.fileno(), stat.S_IMODE(known.st_mode))
         except OSError as error:
             raise self._refused(error) from error
         except BaseException:  # from a signal, right after the file was created

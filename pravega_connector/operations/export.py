@@ -282,7 +282,11 @@ class ParquetFile:
     """Parquet file with row groups of about 16 MiB."""
 
     def __init__(self, sink: BinaryIO, schema: pa.Schema, codec: str, notes: Mapping[str, str]) -> None:
-        self._writer = pq.ParquetWriter(sink, schema.with_metadata(dict(notes)), compression=codec)
+        try:
+            self._writer = pq.ParquetWriter(sink, schema.with_metadata(dict(notes)), compression=codec)
+        except pa.ArrowNotImplementedError as error:
+            reason = str(error).partition(". ")[0]
+            raise ColumnTypeError(f"the columns cannot be written as Parquet: {reason}; use .jsonl or .avro") from error
         self._held: list[pa.RecordBatch] = []
         self._size = 0
 

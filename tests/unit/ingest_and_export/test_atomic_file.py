@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,29 @@ def test_an_error_leaves_nothing_and_what_was_there(tmp_path):
     with pytest.raises(ValueError, match="oh"):
         fail()
     assert path.read_bytes() == b"before"
+    assert os.listdir(tmp_path) == ["out.bin"]
+
+
+def test_a_file_keeps_its_permissions_and_a_link_leads_to_it(tmp_path):
+    path, link = tmp_path / "out.bin", tmp_path / "link"
+    path.write_bytes(b"before")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    with WholeFile(link) as file:
+        file.write(b"abc")
+    assert path.read_bytes() == b"abc"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_only_a_file_is_replaced(tmp_path, make):
+    path = tmp_path / "out.bin"
+    make(path)
+    before = path.stat()
+    with pytest.raises(OutputFileError, match=r"out.bin is not a file, and is not replaced by one"):
+        WholeFile(path).__enter__()
+    assert path.stat().st_mode == before.st_mode
     assert os.listdir(tmp_path) == ["out.bin"]
 
 

@@ -129,7 +129,9 @@ def test_a_name_or_codec_that_cannot_be(name, given):
         file_format(Path(name), *given)
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "avro"])
-def test_columns_that_a_format_does_not_have(kind):
+@pytest.mark.parametrize(
+    ("kind", "column"), [("jsonl", pa.duration("s")), ("avro", pa.duration("s")), ("parquet", pa.struct([]))]
+)
+def test_columns_that_a_format_does_not_have(kind, column):
     with pytest.raises(ColumnTypeError, match="the columns cannot be written"):
-        open_writer(io.BytesIO(), pa.schema([("x", pa.duration("s"))]), kind, "none", {})
+        open_writer(io.BytesIO(), pa.schema([("x", column)]), kind, "none", {})
