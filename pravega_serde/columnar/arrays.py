@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar.types import holds_bytes
+from pravega_serde.columnar.types import holds_bytes, with_leaves
 from pravega_serde.errors import SchemaError, SerializationError
 
 Bools = npt.NDArray[np.bool_]
@@ -190,6 +190,23 @@ _MICROS_OF: Final = {"s": 1_000_000, "ms": 1000}
 
 #: Types whose arrays Arrow can neither select from nor filter -> type with the same values.
 VIEWS: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
+
+def without_views(kind: pa.DataType) -> pa.DataType:
+    """Return a type with plain strings and binaries in the place of views; itself without views."""
+    return with_leaves(kind, _plain) if _has_views(kind) else kind
+
+
+def _has_views(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _has_views(kind.value_type)
+    return kind in VIEWS or any(_has_views(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, without_views(kind.value_type), kind.ordered)
+    return VIEWS.get(kind, kind)
 
 
 def dictionary_values(column: pa.DictionaryArray) -> pa.Array:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_serde.columnar.arrays import as_binary, as_column, expand, valid_rows
+from pravega_serde.columnar.arrays import as_binary, as_column, expand, valid_rows, without_views
 from pravega_serde.columnar.bad_rows import FallbackError, FastPath, PlainPath, decode_rows, per_row, written
 from pravega_serde.columnar.lowering import Lower
 from pravega_serde.columnar.pieces import Piece, assemble
@@ -90,7 +90,7 @@ class ColumnWriter:
     def check(self, kind: pa.DataType) -> None:
         """Raise :class:`SchemaError` if a column of this type does not fit."""
         if kind not in self._prepared:
-            self._prepared[kind] = _of_utf8(kind, self._prepare(kind))
+            self._prepared[kind] = _checked(kind, self._prepare)
 
     def __call__(self, column: pa.Array) -> pa.BinaryArray:
         """Return the events of a column; those of null rows are null."""
@@ -98,14 +98,14 @@ class ColumnWriter:
         return written(column, self._prepared[column.type])
 
 
-def _of_utf8(kind: pa.DataType, write: Write) -> Write:
-    """Return a writer that raises :class:`SerializationError` for texts that are not UTF-8."""
-    check = utf8_check(kind)
-    if check is None:
-        return write
+def _checked(kind: pa.DataType, prepare: Callable[[pa.DataType], Write]) -> Write:
+    """Return a writer of columns of a type. It raises :class:`SerializationError` for texts that are not UTF-8."""
+    plain = without_views(kind)
+    write, check = prepare(plain), utf8_check(plain)
 
     def checked(column: pa.Array) -> pa.BinaryArray:
-        if (path := check(column)) is not None:
+        column = column if plain == kind else column.cast(plain)
+        if check is not None and (path := check(column)) is not None:
             raise SerializationError("a text is not UTF-8", field_path=f"${path}")
         return write(column)
 

@@ -102,6 +102,18 @@ def test_only_the_texts_of_the_rows_count() -> None:
         assert check(column[1:]) is None
 
 
+@pytest.mark.parametrize("placed", [in_field, in_lists, as_keys, in_dictionary])
+def test_views_are_written_as_plain_texts(placed: Callable[[pa.Array], pa.Array]) -> None:
+    texts = pa.array([f"text {number}" for number in range(200)])
+    plain, views = (placed(column).flatten()[0] for column in (texts, texts.cast(pa.string_view())))
+    absent = pa.array([number == 7 for number in range(200)])
+    rows, same = (pa.StructArray.from_arrays([each], ["v"], mask=absent) for each in (views, plain))
+    for serializer in (JSON, CBOR):
+        assert serializer.encode_column(rows).equals(serializer.encode_column(same))
+    with pytest.raises(SerializationError, match=r"row 1: a text is not UTF-8"):
+        JSON.encode_column(pa.array([b"a", b"\xff"], pa.binary_view()).view(pa.string_view()))
+
+
 def test_types_without_texts_have_no_check() -> None:
     inside = [pa.list_(pa.int32()), pa.map_(pa.int32(), pa.binary()), pa.dictionary(pa.int32(), pa.binary())]
     assert utf8_check(pa.struct([(str(kind), kind) for kind in inside])) is None
