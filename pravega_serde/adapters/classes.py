@@ -81,6 +81,9 @@ def members_of(kind: Any) -> tuple[Member, ...] | None:
     if names is None:
         return None
     hints, given = _hints(origin), _arguments_of(kind)
+    for attribute, _ in names:
+        if attribute not in hints:
+            raise SchemaError(f"{origin.__name__}.{attribute} has no annotation: add its type")
     return tuple(
         Member(attribute, name, _with_arguments(hints[attribute], given.get(_declaring(origin, attribute), {})))
         for attribute, name in names

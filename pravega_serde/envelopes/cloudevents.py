@@ -50,6 +50,7 @@ _MEDIA: Final = re.compile(r"\s*([^/;]+)/([^;]*?)\s*(?:;.*)?", re.DOTALL)
 _PLAIN_JSON: Final = re.compile(r"([a-z]+\+)?json", re.ASCII)
 #: First and last microsecond of the years 0 to 9999, which RFC 3339 can express.
 _FIRST, _LAST = -62_167_219_200_000_000, 253_402_300_799_999_999
+_BEYOND: Final = "a time beyond the years 0 to 9999 of RFC 3339"
 
 
 class EventFormat(Protocol):
@@ -127,9 +128,17 @@ def times_of(texts: pa.StringArray) -> pa.TimestampArray:
 def texts_of(times: pa.TimestampArray) -> pa.StringArray:
     """Return times as text in UTC. Raises :class:`SerializationError` beyond the years 0 to 9999."""
     micros = to_micros(times, times.type.unit, noun="time")
-    check_between(micros, _FIRST, _LAST, "a time beyond the years 0 to 9999 of RFC 3339")
+    check_between(micros, _FIRST, _LAST, _BEYOND)
     texts = pc.replace_substring(micros.cast(pa.timestamp("us")).cast(pa.string()), " ", "T")
     return pc.binary_join_element_wise(texts, text_column(["Z"])[0], text_column([""])[0])
+
+
+def text_of_time(micros: int) -> str:
+    """Return a time as text in UTC. Raises :class:`MalformedError` beyond the years 0 to 9999."""
+    if not _FIRST <= micros <= _LAST:
+        raise MalformedError(_BEYOND)
+    text: str = texts_of(number_column(np.array([micros]), MOMENT))[0].as_py()
+    return text
 
 
 def attribute_text(attributes: Mapping[str, str]) -> str:

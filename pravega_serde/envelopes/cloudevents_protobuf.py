@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
@@ -17,7 +16,6 @@ from pravega_serde.envelopes.attributes import attribute, attributes_of, joined,
 from pravega_serde.envelopes.cloudevents import (
     BINARY,
     CONTENT_TYPE,
-    MOMENT,
     REQUIRED,
     TIME,
     VERSION,
@@ -25,11 +23,12 @@ from pravega_serde.envelopes.cloudevents import (
     kind_of_data,
     kinds_of_data,
     text_of,
-    texts_of,
+    text_of_time,
     texts_of_values,
     times_of,
 )
 from pravega_serde.protobuf import ProtobufSerializer
+from pravega_serde.protobuf.values import micros_of
 
 _F = FieldDescriptorProto
 _VALUE: Final = "CloudEventAttributeValue"
@@ -166,11 +165,7 @@ class ProtobufEvents:
 
 
 def _text_of(value: Any) -> str:
-    if not hasattr(value, "nanos"):
-        return text_of(value)
-    micros = value.seconds * 1_000_000 + value.nanos // 1000
-    text: str = texts_of(number_column(np.array([micros]), MOMENT))[0].as_py()
-    return text
+    return text_of_time(micros_of(value)) if hasattr(value, "nanos") else text_of(value)
 
 
 def _decoded(data: bytes) -> str | None:

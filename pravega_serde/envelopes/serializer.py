@@ -278,7 +278,7 @@ class Enveloped(SerializerCalls, InnerColumns, Generic[T]):
 
 
 #: Raised for columns that the rows decide.
-_REFUSALS: Final = (*UNFIT, DeserializationError, MalformedError, RecursionError)
+_REFUSALS: Final = (*UNFIT, DeserializationError, SerializationError, MalformedError, RecursionError)
 
 
 _CHECKS: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {

@@ -51,12 +51,12 @@ class _Compiler:
 
     def _shape(self, plan: MessagePlan) -> Read:
         if plan.shape == "json":
-            return _json_text if self._arrow else json_format.MessageToDict
+            return _json_text if self._arrow else json_value
         if plan.shape == "wrapper":
             inner = self._item(plan.fields[0])
             return lambda value: inner(value.value)
         if plan.shape != "message":
-            return _micros if self._arrow else _NATURAL[plan.shape]
+            return micros_of if self._arrow else _NATURAL[plan.shape]
         return _read_fields([(plan.fields[i].name, self._field(plan.fields[i])) for i in plan.order])
 
     def _field(self, field: FieldPlan) -> Read:
@@ -151,8 +151,8 @@ def _enum(enum: EnumPlan) -> Read:
 _MOST_NAMES: Final = 1 << 16
 
 
-def _micros(value: Any) -> int:
-    """Return the microseconds of a timestamp or duration.
+def micros_of(value: Any) -> int:
+    """Return the microseconds of a timestamp or duration. Raises MalformedError if 64 bits cannot hold them.
 
     The rest of the nanoseconds is dropped, as Java divides.
     """
@@ -164,7 +164,7 @@ def _micros(value: Any) -> int:
 
 
 def _datetime(value: Any) -> datetime:
-    micros = _micros(value)
+    micros = micros_of(value)
     try:
         return _EPOCH + timedelta(microseconds=micros)
     except OverflowError:
@@ -174,7 +174,7 @@ def _datetime(value: Any) -> datetime:
 
 
 def _timedelta(value: Any) -> timedelta:
-    micros = _micros(value)
+    micros = micros_of(value)
     try:
         return timedelta(microseconds=micros)
     except OverflowError:
@@ -186,13 +186,17 @@ def _timedelta(value: Any) -> timedelta:
 _NATURAL: Final = {"timestamp": _datetime, "duration": _timedelta}
 
 
-def _json_text(value: Message) -> str:
-    """Return JSON without spaces and with sorted keys, since the order of a Struct's fields varies."""
+def json_value(message: Message) -> Any:
+    """Return the value of a Struct, Value or ListValue. Raises MalformedError for numbers that JSON does not have."""
     try:
-        found = json_format.MessageToDict(value)
+        return json_format.MessageToDict(message)
     except (json_format.Error, ValueError) as error:
         raise MalformedError(f"invalid JSON: {error}") from error
-    return json.dumps(found, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _json_text(message: Message) -> str:
+    """Return JSON without spaces and with sorted keys, since the order of a Struct's fields varies."""
+    return json.dumps(json_value(message), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 #: Returns the value to put into a message; raises :class:`MalformedError` for one that does not fit.

@@ -19,7 +19,7 @@ from pravega_serde.protobuf.plan import FieldPlan, MessagePlan, reachable
 from pravega_serde.protobuf.plan import plan as plan_of
 from pravega_serde.protobuf.rows import required_in
 from pravega_serde.protobuf.schema import descriptor_of, same_type
-from pravega_serde.protobuf.values import Convert, converter, from_duration, from_micros, from_timestamp
+from pravega_serde.protobuf.values import Convert, converter, from_duration, from_micros, from_timestamp, json_value
 from pravega_serde.protobuf.wire import GROUP, LENGTH, MAX_DEPTH, Walker
 
 #: Puts a value into a message, or into a field of it.
@@ -233,6 +233,7 @@ def _instant(plan: MessagePlan, *, arrow: bool) -> Fill:
 def _parse_value(message: Message, value: Any) -> None:
     try:
         json_format.ParseDict(value, message)
+        json_value(message)
     except (json_format.Error, TypeError, ValueError, AttributeError) as error:
         raise invalid(f"{message.DESCRIPTOR.name}: {error}", value) from error
 
@@ -240,6 +241,7 @@ def _parse_value(message: Message, value: Any) -> None:
 def _parse_text(message: Message, value: Any) -> None:
     try:
         json_format.Parse(value, message)
+        json_value(message)
     except (json_format.Error, TypeError, ValueError, AttributeError) as error:
         raise invalid(f"JSON of a {message.DESCRIPTOR.name}: {error}", value) from error
 

@@ -335,6 +335,12 @@ def test_java_constants_and_routing_keys_are_names() -> None:
     assert ByField("kind").key({"kind": Text.NEW}) == "NEW"
 
 
+def test_a_field_without_annotation_is_named() -> None:
+    untyped = attrs.make_class("Untyped", ["x"])
+    with pytest.raises(SchemaError, match=r"Untyped.x has no annotation"):
+        typed(JsonSerializer(), untyped)
+
+
 @attrs.define
 class Private:
     a: int

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from pravega_serde import (
     AvroSerializer,
@@ -196,6 +197,28 @@ def test_malformed_binary_events(envelope: str) -> None:
     for event in events[1:4]:
         with pytest.raises(DeserializationError):
             serializer.deserialize(event)
+
+
+@pytest.mark.parametrize("seconds", [253_402_300_800, -62_167_219_201, 2**62, 2**63 - 1])
+@pytest.mark.parametrize("name", ["time", "late"])
+def test_a_time_out_of_range_is_a_malformed_record(name: str, seconds: int) -> None:
+    serializer = orders("cloudevents+protobuf")
+    good = serializer.serialize(Envelope({"item": "tea", "cups": 1}))
+
+    def member(number: int, data: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(data)]) + data
+
+    def at(seconds: int, nanos: int = 0) -> bytes:
+        when = member(7, Timestamp(seconds=seconds, nanos=nanos).SerializeToString())
+        return good + member(5, member(1, name.encode()) + member(2, when))
+
+    with pytest.raises(DeserializationError, match="time"):
+        serializer.deserialize(at(seconds))
+    errors: list[DeserializationError] = []
+    values = serializer.decode_column(pa.array([good, at(seconds), at(5, -1)] * 50), on_error=errors.append)
+    assert values.is_valid().to_pylist() == [True, False, True] * 50
+    assert [error.row for error in errors] == list(range(1, 150, 3))
+    assert values[2].as_py() == serializer.decode_column(pa.array([at(5, -1)] * 100))[0].as_py()
 
 
 def test_large_attributes_are_refused_before_they_use_memory() -> None:

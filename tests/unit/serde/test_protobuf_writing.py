@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from google.protobuf.struct_pb2 import Struct
 
-from pravega_serde import SchemaError, SerializationError
+from pravega_serde import DeserializationError, ProtobufSerializer, SchemaError, SerializationError, typed
 from tests.unit.serde._arrow import struct
 from tests.unit.serde._protobuf import ALL, FLAT
 
@@ -135,3 +136,20 @@ def test_ptars_is_not_needed() -> None:
     )
     assert done.stdout == "[5, 5, 5]\n", done.stderr
     assert FLAT.column_writer._compiled is not None
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN"])
+def test_json_has_no_infinite_numbers(number: str):
+    serializer, good = ProtobufSerializer(schema=Struct), Struct()
+    good.update({"a": 1})
+    with pytest.raises(SerializationError, match="row 200: "):
+        serializer.encode_column(pa.array(['{"a":1}'] * 200 + [f'{{"a":{number}}}']))
+    infinite = Struct()
+    infinite.fields["a"].number_value = float(number)
+    for read in (
+        lambda event: serializer.as_dict(serializer.deserialize(event)),
+        typed(serializer, dict[str, Any]).deserialize,
+        lambda event: serializer.decode_column(pa.array([good.SerializeToString()] * 200 + [event])),
+    ):
+        with pytest.raises(DeserializationError):
+            read(infinite.SerializeToString())
