@@ -189,7 +189,7 @@ _MICROS_OF: Final = {"s": 1_000_000, "ms": 1000}
 
 
 #: Types whose arrays Arrow can neither select from nor filter -> type with the same values.
-VIEWS: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+_VIEWS: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 def without_views(kind: pa.DataType) -> pa.DataType:
@@ -200,18 +200,18 @@ def without_views(kind: pa.DataType) -> pa.DataType:
 def _has_views(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         return _has_views(kind.value_type)
-    return kind in VIEWS or any(_has_views(kind.field(at).type) for at in range(kind.num_fields))
+    return kind in _VIEWS or any(_has_views(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, without_views(kind.value_type), kind.ordered)
-    return VIEWS.get(kind, kind)
+    return _VIEWS.get(kind, kind)
 
 
 def dictionary_values(column: pa.DictionaryArray) -> pa.Array:
     """Return the values of a dictionary; those of views as plain strings and binaries."""
-    if (plain := VIEWS.get(column.type.value_type)) is not None:
+    if (plain := _VIEWS.get(column.type.value_type)) is not None:
         column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(plain))
     return column.dictionary_decode()
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar.arrays import VIEWS, as_text, dictionary_values, list_items, map_entries
+from pravega_serde.columnar.arrays import as_text, dictionary_values, list_items, map_entries
 from pravega_serde.columnar.types import family
 
 #: Returns the path of a text that is not UTF-8 (``.name[]``) in a column, or None.
@@ -18,7 +18,7 @@ Check = Callable[[pa.Array], str | None]
 
 
 def utf8_check(kind: pa.DataType) -> Check | None:
-    """Return the check of columns of a type; None for a type without texts."""
+    """Return the check of columns of a type, which has no views; None for a type without texts."""
     match family(kind):
         case "text":
             return _check_texts
@@ -34,9 +34,7 @@ def utf8_check(kind: pa.DataType) -> Check | None:
 
 
 def first_not_utf8(column: pa.Array) -> int | None:
-    """Return the first row of a string column that is not UTF-8, if there is one."""
-    if (plain := VIEWS.get(column.type)) is not None:
-        column = column.cast(plain)
+    """Return the first row of a column of strings or large strings that is not UTF-8, if there is one."""
     _, offsets, data = column.buffers()
     if data is None:
         return None

@@ -25,7 +25,7 @@ from pravega_serde.columnar import (
     time_of_day,
     to_micros,
 )
-from pravega_serde.columnar.arrays import VIEWS, dictionary_values, offsets_of, valid_rows
+from pravega_serde.columnar.arrays import dictionary_values, offsets_of, valid_rows
 from pravega_serde.columnar.base import Write
 from pravega_serde.columnar.digits import double_texts
 from pravega_serde.columnar.lowering import check_between
@@ -83,8 +83,6 @@ def _nullable(render: Render, column: pa.Array) -> Parts:
     """Return the parts of a column that may have nulls."""
     if column.null_count == 0:
         return render(column)
-    if (plain := VIEWS.get(column.type)) is not None:
-        column = column.cast(plain)
     there = column.drop_null()
     present = column.is_valid().to_numpy(zero_copy_only=False)
     return [expand(join_texts(render(there), len(there)), present).fill_null("null")]

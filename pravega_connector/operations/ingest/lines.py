@@ -136,7 +136,7 @@ def lines_of(
 def _line_end(data: bytes, quoted: bool | None) -> int | None:
     """Return the byte that ends lines: CR if the first line end outside quotes is CR without LF. None if unknown.
 
-    ``quoted`` is True if the data begin within quotes, and None if quotes count for nothing.
+    ``quoted`` is True if the data begin within quotes. If it is None, quotes count for nothing.
     """
     view = np.frombuffer(data, np.uint8)
     outside = np.flatnonzero((view == _NEWLINE) | (view == _RETURN))
