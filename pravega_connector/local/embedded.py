@@ -63,6 +63,12 @@ class OwnedServer(Generic[S]):
         """Process id of the server's JVM."""
         return int((self._running().folder / "pid").read_text())
 
+    def _answering(self) -> S:
+        server = self._running()
+        if server.process.exit_code() is not None:
+            server.check()
+        return server
+
     def _running(self) -> S:
         if self._server is None:
             raise LocalServerError(f"this {self._what} is not running; call start() or use it in a with statement")
@@ -142,13 +148,19 @@ class LocalPravega(OwnedServer[Server | Cluster]):
 
     @property
     def controller_uri(self) -> str:
-        """Address: ``tcp://127.0.0.1:<port>``, or ``tls://``. Raises LocalServerError before :meth:`start`."""
-        return self._running().uri
+        """Address: ``tcp://127.0.0.1:<port>``, or ``tls://``.
+
+        Raises LocalServerError before :meth:`start`, and with the log's last words if the server has ended.
+        """
+        return self._answering().uri
 
     @property
     def config(self) -> PravegaConfig:
-        """Address, with the credentials and the certificate if the server requires them."""
-        return self._running().config
+        """Address, with the credentials and the certificate if the server requires them.
+
+        Raises LocalServerError as ``controller_uri``.
+        """
+        return self._answering().config
 
     @property
     def processes(self) -> Mapping[str, ClusterProcess]:
@@ -220,8 +232,11 @@ class LocalSchemaRegistry(OwnedServer[RegistryServer]):
 
     @property
     def uri(self) -> str:
-        """Address: ``http://127.0.0.1:<port>``, or ``https://``. Raises LocalServerError before :meth:`start`."""
-        return self._running().uri
+        """Address: ``http://127.0.0.1:<port>``, or ``https://``.
+
+        Raises LocalServerError before :meth:`start`, and with the log's last words if the registry has ended.
+        """
+        return self._answering().uri
 
     @property
     def ca_file(self) -> Path | None:

@@ -1,6 +1,8 @@
 """The embedded schema registry: who is let in, what it keeps, how it ends."""
 
+import os
 import shutil
+import signal
 import threading
 
 import pytest
@@ -79,6 +81,17 @@ def test_a_registry_that_ends_by_itself_says_why():
         LocalSchemaRegistry(java_options=("-Xmx1k",)).start()
     log = str(caught.value).rpartition("see ")[2]
     shutil.rmtree(log.rpartition("/")[0])
+
+
+def test_the_address_of_a_registry_that_was_killed_says_so(eventually, is_gone):
+    with LocalSchemaRegistry() as registry:
+        supervisor = registry._server.process.supervisor_pid
+        os.kill(registry.pid, signal.SIGKILL)
+        eventually(lambda: is_gone(supervisor))
+        with pytest.raises(LocalServerError, match=r"the schema registry ended with exit code 137 .*server\.log$"):
+            _ = registry.uri
+        folder = registry.log.parent
+    shutil.rmtree(folder)
 
 
 def test_it_ends_with_its_starter(start_python, is_gone, eventually):

@@ -29,6 +29,7 @@ from pravega_connector.spark.source.readers import PravegaStreamReader
 from pravega_connector.spark.versions import HAS_ADMISSION
 from pravega_connector.wire import StreamName
 from tests.integration.spark._errors import one_line
+from tests.support.jvm import SOON_READY
 
 # tests/unit/spark/test_reader_waits.py has what a query does and tells, test_kit.py a query through faults.
 pytestmark = [pytest.mark.long, pytest.mark.real_servers("a process that is stopped")]
@@ -93,12 +94,19 @@ def troubles_of(query: StreamingQuery) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def outcome(spark: SparkSession, real_pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def server() -> Iterator[LocalPravega]:
+    """Server of this file: a freeze ends the sessions of its ZooKeeper, which other tests would notice."""
+    with LocalPravega(heap_mb=1024, cache_mb=512, java_options=SOON_READY) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def outcome(spark: SparkSession, server: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """One freeze, with a query that reads, one that writes, one that has nothing to read, a run that ends with what is
     there, and a writer.
     """
     folder: Path = tmp_path_factory.mktemp("frozen")
-    found, server = Outcome(), real_pravega
+    found = Outcome()
 
     def keep(batch: DataFrame, _number: int) -> None:
         found.read += [int(row.event) for row in batch.collect()]
