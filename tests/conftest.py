@@ -17,6 +17,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling, Scheduling
 
 from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import LocalServerError
 from pravega_connector.local import LocalPravega, LocalSchemaRegistry
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from pravega_connector.wire import StreamName
@@ -211,10 +212,16 @@ def on_kit(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="module")
-def pravega(on_kit: bool, request: pytest.FixtureRequest) -> LocalPravega | InProcessPravega:
-    """Pravega server of this file, which other files share."""
+def pravega(on_kit: bool, request: pytest.FixtureRequest) -> Iterator[LocalPravega | InProcessPravega]:
+    """Pravega server of this file, which other files share. Its end is an error of the file in which it ends."""
     server: LocalPravega | InProcessPravega = request.getfixturevalue("kit_pravega" if on_kit else "real_pravega")
-    return server
+    try:
+        _ = server.config
+    except LocalServerError:
+        server.close()
+        server.start()
+    yield server
+    _ = server.config
 
 
 @pytest.fixture(scope="module")
