@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 
@@ -36,8 +36,8 @@ def sampled_columns(client: PravegaClient, options: SourceOptions, streams: Iter
     """
     if not names_no_columns(options):
         return None
-    batches: Iterable[Sample] = (batch for stream in streams for batch in _sample(client, stream))
-    return event_columns(batches, options, "set the columns, such as .schema('id BIGINT, …'), and omit infer_schema")
+    samples = (Sample(stream, batch.events) for stream in streams for batch in _sample(client, stream))
+    return event_columns(samples, options, "set the columns, such as .schema('id BIGINT, …'), and omit infer_schema")
 
 
 def _sample(client: PravegaClient, stream: StreamName) -> Iterator[EventBatch]:
@@ -55,23 +55,11 @@ def names_no_columns(options: SourceOptions) -> bool:
     return options.format is not None and not options.from_registry and bool(find_format(options.format).infer)
 
 
-class Sample(Protocol):
-    """Events of one origin."""
-
-    @property
-    def stream(self) -> object:
-        """Name of the origin, for errors."""
-
-    @property
-    def events(self) -> pa.BinaryArray:
-        """Events."""
-
-
 @dataclass(frozen=True, slots=True)
-class _Data:
-    """Data of the events of one origin."""
+class Sample:
+    """Events of one origin: a stream, a topic or a table, whose name is for errors."""
 
-    stream: object
+    origin: StreamName | str
     events: pa.BinaryArray
 
 
@@ -92,8 +80,8 @@ def without_framing(batches: Iterable[Sample], options: FormatOptions) -> Iterab
         return batches
     serializer = options.framed(ByteArraySerializer())
 
-    def opened(batch: Sample) -> _Data:
-        return _Data(batch.stream, serializer.decode_column(batch.events, on_error=lambda _: None).drop_null())
+    def opened(batch: Sample) -> Sample:
+        return Sample(batch.origin, serializer.decode_column(batch.events, on_error=lambda _: None).drop_null())
 
     return map(opened, batches)
 
@@ -101,9 +89,9 @@ def without_framing(batches: Iterable[Sample], options: FormatOptions) -> Iterab
 def _envelope_columns(batches: Iterable[Sample], format_name: str, envelope: str, otherwise: str) -> pa.Schema:
     serializer = envelopes.Enveloped(ByteArraySerializer(), envelope)
 
-    def data(batch: Sample) -> _Data:
+    def data(batch: Sample) -> Sample:
         opened = serializer.decode_column(batch.events, on_error=lambda _: None)
-        return _Data(batch.stream, opened.drop_null().field(envelopes.VALUE).drop_null())
+        return Sample(batch.origin, opened.drop_null().field(envelopes.VALUE).drop_null())
 
     found = columns_in(map(data, batches), format_name, otherwise)
     return pa.schema(envelopes.enveloped_fields(pa.struct(list(found))))
@@ -111,7 +99,7 @@ def _envelope_columns(batches: Iterable[Sample], format_name: str, envelope: str
 
 def _change_columns(batches: Iterable[Sample], format_name: str, otherwise: str) -> pa.Schema:
     if format_name == "json":
-        batches = (_Data(batch.stream, envelopes.debezium.json_envelopes(batch.events)) for batch in batches)
+        batches = (Sample(batch.origin, envelopes.debezium.json_envelopes(batch.events)) for batch in batches)
     try:
         return envelopes.debezium.change_schema(columns_in(batches, format_name, otherwise))
     except SchemaError as error:
@@ -131,7 +119,7 @@ def columns_in(batches: Iterable[Sample], format_name: str, otherwise: str) -> p
             found = inference.schema()
         except SchemaError as error:
             raise ColumnTypeError(
-                f"the events of {batch.stream} do not have columns in common ({error.message}): {otherwise}"
+                f"the events of {batch.origin} do not have columns in common ({error.message}): {otherwise}"
             ) from None
     if not len(found):
         raise ColumnTypeError(f"there are no {format_name} events to infer columns from: {otherwise}")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from pravega_connector.errors import ColumnTypeError
+from pravega_connector.reader.slices import EventBatch
 from pravega_connector.rows.columns import Decoder, serializer_of
 from pravega_connector.rows.inference import Sample, event_columns
 from pravega_connector.rows.options.source import SourceOptions
@@ -25,13 +26,13 @@ def is_plain_json(options: SourceOptions) -> bool:
     return isinstance(serializer, JsonSerializer) and serializer.schema is None
 
 
-def all_columns(batches: Iterable[Sample], options: SourceOptions, otherwise: str) -> pa.Schema:
+def all_columns(batches: Iterable[EventBatch], options: SourceOptions, otherwise: str) -> pa.Schema:
     """Return columns that hold all values of the events, for :func:`decoder_of_all`; for JSON perhaps none.
 
     Raises ColumnTypeError for events that have no columns in common, with ``otherwise`` as the fix.
     """
     if not is_plain_json(options):
-        return event_columns(batches, options, otherwise)
+        return event_columns((Sample(batch.stream, batch.events) for batch in batches), options, otherwise)
     inference = Inference(mixed=True)
     try:
         for batch in batches:

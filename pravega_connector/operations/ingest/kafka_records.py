@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from pravega_connector.operations.ingest.encode import OF_FIELDS, Encoding, enco
 from pravega_connector.operations.ingest.replayable import Chunk, Rejected
 from pravega_connector.rows.columns import Decoder, serializer_of
 from pravega_connector.rows.encoding import encoder_for
-from pravega_connector.rows.inference import event_columns
+from pravega_connector.rows.inference import Sample, event_columns
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_serde.errors import DeserializationError
@@ -32,12 +32,6 @@ _NOT_IN_NAMES: Final = re.compile("[^a-z0-9]")
 # Attributes of CloudEvents that a header of a record cannot set, and attributes that the record itself sets.
 _TAKEN: Final = frozenset({"data", "database64", "id", "partitionkey", "source", "specversion", "time", "type"})
 _BYTES: Final = "bytes"
-
-
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    stream: str
-    events: pa.BinaryArray
 
 
 class RecordColumns:
@@ -74,7 +68,7 @@ class RecordColumns:
         wanted = None if recorded is None else self._recorded(recorded)
         if self._input is not None:
             if wanted is None and self.must_sample:
-                sample = _Sample(f"topic {self._topic}", pa.array(values, pa.binary()))
+                sample = Sample(f"topic {self._topic}", pa.array(values, pa.binary()))
                 wanted = event_columns([sample], self._input, "write records first")
             self._decoder = serializer_of(self._input, wanted if self.must_sample else None)
             assert self._decoder is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +24,7 @@ from pravega_connector.reader.rows import (
     value_fields,
 )
 from pravega_connector.rows.columns import check_type
-from pravega_connector.rows.inference import SAMPLE_EVENTS, columns_in, without_framing
+from pravega_connector.rows.inference import SAMPLE_EVENTS, Sample, columns_in, without_framing
 from pravega_connector.rows.options.tables import TableOptions, TableSourceOptions
 from pravega_connector.rows.pickled import Pickled
 from pravega_connector.spark.known_clusters import client_of, note_answer
@@ -115,15 +115,8 @@ def _sampled(client: PravegaClient, name: TableName, config: TableConfig, option
         for block in islice(read_blocks(requests, each.id, config, SAMPLE_EVENTS), 1)
     )
     otherwise = "set the columns, such as .schema('key STRING, id BIGINT, …'), and omit infer_schema"
-    samples = without_framing((_Sample(f"table {name}", values) for values in blocks), options)
+    samples = without_framing((Sample(f"table {name}", values) for values in blocks), options)
     return columns_in(samples, options.format, otherwise)
-
-
-class _Sample(NamedTuple):
-    """Values of a table."""
-
-    stream: str
-    events: pa.BinaryArray
 
 
 class TableRows:

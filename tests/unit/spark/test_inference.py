@@ -3,24 +3,22 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
-from pravega_connector.client import EventBatch
 from pravega_connector.errors import ColumnTypeError, ConfigError
-from pravega_connector.rows.inference import columns_in
+from pravega_connector.rows.inference import Sample, columns_in
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 from pravega_serde import serializer_for
 
 
-def batch(*events: bytes) -> EventBatch:
-    return EventBatch(StreamName("a", "b"), 0, pa.array(events, pa.binary()), np.arange(len(events)))
+def batch(*events: bytes) -> Sample:
+    return Sample(StreamName("a", "b"), pa.array(events, pa.binary()))
 
 
-def columns(format_name: str, batches: Sequence[EventBatch]) -> dict[str, str]:
+def columns(format_name: str, batches: Sequence[Sample]) -> dict[str, str]:
     return {field.name: str(field.type) for field in columns_in(batches, format_name, "name them")}
 
 
@@ -49,7 +47,7 @@ def test_events_that_cannot_be_decoded_have_no_part_in_it():
         ([batch(b'{"id": 1}'), batch(b'{"id": "x"}')], "a/b do not have columns in common"),
     ],
 )
-def test_events_without_columns_in_common_are_an_error(batches: list[EventBatch], words: str):
+def test_events_without_columns_in_common_are_an_error(batches: list[Sample], words: str):
     with pytest.raises(ColumnTypeError, match=f"{words}.*: name them"):
         columns("json", batches)
 
