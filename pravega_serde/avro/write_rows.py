@@ -12,7 +12,7 @@ import struct
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ from pravega_serde.avro.schema import (
 )
 from pravega_serde.avro.values import default_value, is_decimal, is_long_decimal, is_uuid, shape_of
 from pravega_serde.columnar import MalformedError
-from pravega_serde.columnar.bad_rows import invalid, lone_surrogate, raw_bytes
+from pravega_serde.columnar.bad_rows import in_utc, invalid, lone_surrogate, raw_bytes
 from pravega_serde.errors import SchemaError, SerializationError
 
 #: Function that appends a value to the written bytes.
@@ -382,15 +382,16 @@ _TESTS: Final[Mapping[str, Callable[[Any, bool], bool]]] = {
     "string": lambda value, strict: _is_text(value),
     "time": lambda value, strict: isinstance(value, time),
     "timestamp": lambda value, strict: isinstance(value, datetime) and value.tzinfo is not None,
-    "uuid": lambda value, strict: isinstance(value, uuid.UUID),
+    "uuid": lambda value, strict: (
+        isinstance(value, uuid.UUID) or (not strict and _is_text(value) and bool(is_uuid(value)))
+    ),
 }
 
 
 _pack_float: Final = struct.Struct("<f").pack
 _pack_double: Final = struct.Struct("<d").pack
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LOCAL_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH: Final = datetime(1970, 1, 1)
 _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 _MICROSECOND: Final = timedelta(microseconds=1)
 _DAY: Final = 86_400_000_000
@@ -522,7 +523,7 @@ def _from_datetime(value: Any, micros_per_unit: int, *, local: bool) -> Any:
         return value
     if (value.tzinfo is None) != local:
         raise MalformedError(f"{value!r} {'has a' if local else 'needs a'} time zone")
-    return (value - (_LOCAL_EPOCH if local else _EPOCH)) // _MICROSECOND // micros_per_unit
+    return ((value if local else in_utc(value)) - _EPOCH) // _MICROSECOND // micros_per_unit
 
 
 def _from_time(value: Any, micros_per_unit: int) -> Any:

@@ -24,7 +24,7 @@ import enum
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ import numpy as np
 from pravega_serde.cbor.convert import DATE_TEXT, DATE_TIME
 from pravega_serde.cbor.scan import MAX_DEPTH
 from pravega_serde.columnar import MalformedError
-from pravega_serde.columnar.bad_rows import lone_surrogate
+from pravega_serde.columnar.bad_rows import in_utc, lone_surrogate
 from pravega_serde.columnar.parsed import EXACT
 
 #: Arrays, maps and tags inside each other. A decimal number has two levels itself.
@@ -170,11 +170,7 @@ def _tag(value: cbor2.CBORTag, depth: int) -> cbor2.CBORTag:
 def _instant(value: datetime) -> Any:
     if value.tzinfo is None:
         return value.isoformat()
-    try:
-        instant = value.astimezone(UTC)
-    except OverflowError:
-        raise MalformedError(f"{value} is beyond the years 1 to 9999 in UTC") from None
-    return cbor2.CBORTag(DATE_TIME, f"{instant.replace(tzinfo=None).isoformat()}Z")
+    return cbor2.CBORTag(DATE_TIME, f"{in_utc(value).isoformat()}Z")
 
 
 def _other(value: Any, depth: int) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import numpy as np
@@ -80,6 +81,14 @@ def has_surrogate(text: str) -> bool:
 def lone_surrogate() -> MalformedError:
     """Return the error of a text that has no UTF-8."""
     return MalformedError("an unpaired surrogate cannot be written as UTF-8")
+
+
+def in_utc(value: datetime) -> datetime:
+    """Return the time in UTC, without a time zone, of a datetime with one. Raises MalformedError beyond the years."""
+    try:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise MalformedError(f"{value} is beyond the years 1 to 9999 in UTC") from None
 
 
 class FallbackError(Exception):

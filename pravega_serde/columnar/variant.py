@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar.bad_rows import MalformedError
+from pravega_serde.columnar.bad_rows import MalformedError, in_utc
 
 #: Arrow type of a VARIANT column. Spark marks it with metadata of its second field.
 VARIANT: Final = pa.struct(
@@ -172,10 +172,7 @@ def _string(value: str) -> bytes:
 
 def _time(value: datetime) -> bytes:
     local = value.tzinfo is None
-    try:
-        at = value if local else value.astimezone(UTC).replace(tzinfo=None)
-    except OverflowError:
-        raise MalformedError("a time beyond the years 1 to 9999 in UTC") from None
+    at = value if local else in_utc(value)
     micros = (at - _EPOCH) // _MICROSECOND
     return _primitive(_LOCAL if local else _INSTANT, struct.pack("<q", micros))
 

@@ -26,7 +26,7 @@ from pravega_serde.columnar import (
     written,
 )
 from pravega_serde.columnar.arrays import repeated_text
-from pravega_serde.columnar.bad_rows import UNFIT
+from pravega_serde.columnar.bad_rows import UNFIT, in_utc
 from pravega_serde.columnar.types import is_family
 from pravega_serde.envelopes.attributes import ATTRIBUTES, attribute, joined, without
 from pravega_serde.envelopes.cloudevents import (
@@ -148,10 +148,7 @@ class Enveloped(SerializerCalls, InnerColumns, Generic[T]):
         if value.time is not None:
             if not isinstance(value.time, datetime) or value.time.tzinfo is None:
                 raise MalformedError(f"the time must be a datetime with a time zone, not {value.time!r}")
-            try:
-                made[TIME] = f"{value.time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
-            except OverflowError:
-                raise MalformedError(f"{value.time} is beyond the years 1 to 9999 in UTC") from None
+            made[TIME] = f"{in_utc(value.time).isoformat(timespec='microseconds')}Z"
         if value.key is not None:
             made[KEY] = value.key
         return made

@@ -25,7 +25,7 @@ import math
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ import msgspec
 import numpy as np
 
 from pravega_serde.columnar import MalformedError
-from pravega_serde.columnar.bad_rows import has_surrogate
+from pravega_serde.columnar.bad_rows import has_surrogate, in_utc
 
 #: Characters that Jackson escapes: controls, quotes, backslashes, and characters above 16 bits.
 _SPECIAL: Final = re.compile('["\\\\\x00-\x1f\U00010000-\U0010ffff\ud800-\udfff]')
@@ -163,11 +163,7 @@ def _write_datetime(value: datetime, out: Out) -> None:
     if value.tzinfo is None:
         out(f'"{value.isoformat(timespec="microseconds")}"')
     else:
-        try:
-            instant = value.astimezone(UTC)
-        except OverflowError:
-            raise MalformedError(f"{value} is beyond the years 1 to 9999 in UTC") from None
-        out(f'"{instant.replace(tzinfo=None).isoformat(timespec="microseconds")}Z"')
+        out(f'"{in_utc(value).isoformat(timespec="microseconds")}Z"')
 
 
 def _write_deep(value: Any, out: Out) -> None:

@@ -21,7 +21,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from pravega_serde.columnar import MalformedError
-from pravega_serde.columnar.bad_rows import invalid, lone_surrogate, raw_bytes
+from pravega_serde.columnar.bad_rows import in_utc, invalid, lone_surrogate, raw_bytes
 from pravega_serde.protobuf.declared import natural
 from pravega_serde.protobuf.plan import EnumPlan, FieldPlan, MessagePlan
 from pravega_serde.text import java_decode
@@ -29,7 +29,7 @@ from pravega_serde.text import java_decode
 #: Reads the value of something in a message.
 Read = Callable[[Any], Any]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH: Final = datetime(1970, 1, 1)
 
 
 def value_reader(plan: MessagePlan, *, arrow: bool) -> Read:
@@ -166,7 +166,7 @@ def micros_of(value: Any) -> int:
 def _datetime(value: Any) -> datetime:
     micros = micros_of(value)
     try:
-        return _EPOCH + timedelta(microseconds=micros)
+        return (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=UTC)
     except OverflowError:
         raise MalformedError(
             f"invalid datetime: {value.seconds} seconds are outside the years of Python's datetime"
@@ -313,14 +313,17 @@ def from_timestamp(value: Any) -> int:
         raise invalid("datetime", value)
     if value.tzinfo is None:
         raise MalformedError(f"{value!r} needs a time zone")
-    return (value - _EPOCH) // _MICROSECOND
+    return (in_utc(value) - _EPOCH) // _MICROSECOND
 
 
 def from_duration(value: Any) -> int:
     """Return the microseconds of a timedelta."""
     if not isinstance(value, timedelta):
         raise invalid("timedelta", value)
-    return value // _MICROSECOND
+    micros = value // _MICROSECOND
+    if not -(1 << 63) <= micros < 1 << 63:
+        raise MalformedError(f"{value} is beyond the range of microseconds in 64 bits")
+    return micros
 
 
 def from_micros(shape: str, micros: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import enum
 import math
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar, Union
 from uuid import UUID
@@ -580,6 +580,33 @@ def test_keys_that_a_written_schema_cannot_have_are_refused() -> None:
     schema = avro_schema_of(one(dict[str, int]))
     with pytest.raises(SchemaError, match=r"keys of dict\[datetime.date, int\] \(at \$\.field\) have no form in Avro"):
         typed(AvroSerializer(schema), kind)
+
+
+# ---- values ----
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_times_that_could_not_be_read_are_refused(format_name: str) -> None:
+    kind, early = one(datetime), datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2)))
+    with pytest.raises(SerializationError, match=r"beyond the years 1 to 9999 in UTC .*\$\.field"):
+        again(format_name, kind, kind(early))
+
+
+def test_a_duration_beyond_64_bits_of_microseconds_is_refused() -> None:
+    kind = one(timedelta)
+    for value in (timedelta.max, timedelta.min):
+        with pytest.raises(SerializationError, match=r"beyond the range of microseconds .*\$\.field"):
+            again("protobuf", kind, kind(value))
+
+
+@pytest.mark.parametrize("make", [one, lambda kind: model("Model", field=kind)])
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_a_uuid_in_a_union_comes_through(format_name: str, make: Any) -> None:
+    uuid = UUID(int=3)
+    for field, values in ((UUID | int, [uuid, 1]), (UUID | bool | None, [uuid, True]), (tuple[UUID, int], [(uuid, 1)])):
+        kind = make(field)
+        for value in values:
+            assert again(format_name, kind, kind(field=value)).field == value
 
 
 # ---- errors ----
