@@ -20,12 +20,14 @@ from pravega_serde.adapters.classes import (
     members_of,
     name_of,
     places_in,
+    root_of,
     struct_config,
     types_in,
+    unwrapped,
 )
 from pravega_serde.adapters.defaults import optional_keys, required_names
 from pravega_serde.adapters.forms import alternatives_of, options_of
-from pravega_serde.adapters.plain import has_values, is_open
+from pravega_serde.adapters.plain import has_values, is_open, plain
 from pravega_serde.errors import SchemaError
 
 
@@ -50,7 +52,7 @@ _TIMES: Final = frozenset({date, datetime, time})
 _KEYS: Final = frozenset({str, UUID})
 
 JSON: Final = Format("JSON", _TEXTS | _TIMES | {bytes}, frozenset({Decimal}), _KEYS | {int, float})
-CBOR: Final = Format("CBOR", _TEXTS | {time}, frozenset(), _KEYS | {int, bytes}, mixed_keys=True)
+CBOR: Final = Format("CBOR", _TEXTS | {time, datetime}, frozenset(), _KEYS | {int, bytes}, mixed_keys=True)
 AVRO: Final = Format("Avro", _TEXTS, frozenset(), _KEYS, has_schema=True)
 _JAVA_KEYS: Final = _TEXTS | _TIMES | {bool, bytes, int, float, Decimal, type(None)}
 JAVA: Final = Format("Java", frozenset(), frozenset(), _JAVA_KEYS, mixed_keys=True)
@@ -61,8 +63,17 @@ def check_unions(kind: Any, form: Format) -> None:
     """Raise :class:`SchemaError` for a union whose values become the same events."""
     events = _Events(form, by_pydantic=any(map(is_model, classes_in(kind))))
     for path, inner in places_in(kind):
+        if typing.get_origin(inner) is typing.Literal:
+            names = [plain(each) for each in typing.get_args(inner) if isinstance(each, str | enum.Enum)]
+            if len({*names}) != len(names):
+                raise SchemaError(f"two constants of {name_of(inner)} (at {path}) are the same text; use one of them")
         if typing.get_origin(inner) not in (typing.Union, types.UnionType):
             continue
+        for pair in itertools.combinations(map(unwrapped, typing.get_args(inner)), 2):
+            if _is_one_form(*pair):
+                raise SchemaError(
+                    f"{name_of(pair[0])} and {name_of(pair[1])} (at {path}) are the same in events; use one of them"
+                )
         for pair in itertools.combinations(alternatives_of(inner), 2):
             if events.confuse(*pair) and not (_has_tags(inner) and all(map(members_of, pair))):
                 first, second = sorted(pair, key=_is_mapping)
@@ -70,6 +81,12 @@ def check_unions(kind: Any, form: Format) -> None:
                     f"{name_of(first)} and {name_of(second)} (at {path}) are the same in {form.name}, so a union "
                     "cannot tell them apart; use one of them"
                 )
+
+
+def _is_one_form(one: Any, other: Any) -> bool:
+    """Return True for a RootModel and a type of its value, which is written without its class."""
+    roots = root_of(one) is not one or root_of(other) is not other
+    return roots and any(each in alternatives_of(other) for each in alternatives_of(one) if each is not type(None))
 
 
 def _has_tags(kind: Any) -> bool:
@@ -169,7 +186,9 @@ class _Events:
         return any(self._same(_type_of(each), kind) or self._is_equal(each, kind) for each in values)
 
     def _is_equal(self, literal: Any, kind: Any) -> bool:
-        numbers = self._by_pydantic and kind in _LITERAL_NUMBERS and type(literal) in (int, bool)
+        if self._by_pydantic and is_enum(kind):
+            return any(each == literal for each in kind)
+        numbers = self._by_pydantic and kind in _LITERAL_NUMBERS and isinstance(literal, int)
         return numbers and bool(kind(literal) == literal)
 
     def _is_read_by_value(self, one: Any, other: Any) -> bool:
@@ -189,6 +208,8 @@ class _Events:
 
     def _are_texts(self, one: Any, other: Any) -> bool:
         if self._is_text(one) and self._is_text(other):
+            return True
+        if self._by_pydantic and {one, other} == {date, datetime}:
             return True
         # Pydantic reads text also as bytes, and returns the first type that accepts it.
         others = {one, other} - {bytes, str}

@@ -49,7 +49,10 @@ def struct_config(kind: Any) -> Any:
 
 
 def unwrapped(kind: Any) -> Any:
-    """Return the type inside ``Annotated``, ``NewType``, a type alias, ``Final`` and markers of TypedDict's keys."""
+    """Return the type inside ``Annotated``, ``NewType``, a type alias, ``Final`` and markers of TypedDict's keys.
+
+    A TypeVar with constraints, such as AnyStr, is their union.
+    """
     while True:
         if typing.get_origin(kind) in _WRAPPERS:
             kind = typing.get_args(kind)[0]
@@ -61,6 +64,8 @@ def unwrapped(kind: Any) -> Any:
             kind = _with_arguments(
                 alias.__value__, dict(zip(alias.__type_params__, typing.get_args(kind), strict=True))
             )
+        elif isinstance(kind, typing.TypeVar) and kind.__constraints__:
+            kind = typing.Union[kind.__constraints__]  # noqa: UP007 -- a variable number
         else:
             return kind
 
@@ -116,13 +121,45 @@ def _has_serializer(kind: Any, name: str) -> bool:
     info, decorators = kind.__pydantic_fields__[name], kind.__pydantic_decorators__
     functions = [each.info for each in decorators.field_serializers.values() if {name, "*"} & {*each.info.fields}]
     functions += [each.info for each in decorators.model_serializers.values()]
-    waiting = [*info.metadata, info.annotation]
+    return any(map(_is_serializer, [*functions, *info.metadata, *annotations_in(info.annotation)]))
+
+
+def has_serializer(kind: Any) -> bool:
+    """Return True for a type with models, or types of their fields, that functions of an application write."""
+    return any(
+        _is_serializer(each)
+        or (hasattr(each, "__get_pydantic_core_schema__") and isinstance(each, type) and not is_model(each))
+        for each in annotations_in(kind)
+        if getattr(each, "__module__", "").partition(".")[0] != "pydantic" or hasattr(each, "when_used")
+    )
+
+
+def _is_serializer(annotation: Any) -> bool:
+    """Return True for a function of pydantic that writes a value. ``dump_python`` does not use those for JSON."""
+    used = getattr(annotation, "when_used", "json")
+    return isinstance(used, str) and not used.startswith("json")
+
+
+def annotations_in(kind: Any) -> Iterator[Any]:
+    """Yield the types inside a type with the metadata of Annotated, and the functions that write its models."""
+    waiting: list[Any] = [kind]
+    seen: dict[int, Any] = {}
     while waiting:
         each = waiting.pop()
-        if type(each).__name__ in ("PlainSerializer", "WrapSerializer"):
-            functions.append(each)
+        if id(each) in seen:
+            continue
+        seen[id(each)] = each
+        yield each
         waiting += typing.get_args(each)
-    return any(not each.when_used.startswith("json") for each in functions)
+        waiting += [getattr(each, name) for name in ("__value__", "__supertype__") if hasattr(each, name)]
+        if type(each).__name__ == "FieldInfo":
+            waiting += [*each.metadata, each.annotation]
+        elif is_model(each):
+            decorators = each.__pydantic_decorators__
+            written = [*decorators.field_serializers.values(), *decorators.model_serializers.values()]
+            waiting += [*each.__pydantic_fields__.values(), *(one.info for one in written)]
+        elif members_of(each) is not None:
+            waiting += typing.get_type_hints(class_of(each), include_extras=True).values()
 
 
 def root_of(kind: Any) -> Any:

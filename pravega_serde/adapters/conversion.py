@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import importlib
-import itertools
 import re
+import types
 import typing
-from collections.abc import Callable
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, MutableSet, Sequence, Set
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
 import msgspec
 
-from pravega_serde.adapters.classes import classes_in, inherits_generic_keys, is_model, members_of, name_of, types_in
+from pravega_serde.adapters.classes import (
+    SCALARS,
+    annotations_in,
+    class_of,
+    classes_in,
+    inherits_generic_keys,
+    is_enum,
+    is_model,
+    members_of,
+    name_of,
+    places_in,
+    types_in,
+    unwrapped,
+)
 from pravega_serde.adapters.plain import NATURAL, Revise, differs, has_values, plain, revision_of
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import (
@@ -45,8 +60,8 @@ class Conversion(Protocol):
     def load_json(self, text: bytes) -> Any:
         """Return the object of JSON text. Raises :class:`DeserializationError` with the field's path."""
 
-    def check_json(self) -> None:
-        """Raise :class:`SchemaError` for a class that could be written as JSON, but not read."""
+    def check(self, *, json: bool) -> None:
+        """Raise :class:`SchemaError` for a class that the format could write, but not read."""
 
 
 def conversion_of(kind: Any) -> Conversion:
@@ -77,25 +92,36 @@ def _check_class(kind: Any) -> None:
 
 
 def _check_model(kind: Any) -> None:
-    config = _config(kind)
-    for name, info in kind.__pydantic_fields__.items():
+    config, fields = _config(kind), kind.__pydantic_fields__.items()
+    computed = kind.__pydantic_decorators__.computed_fields
+    names = [info.serialization_alias or name for name, info in fields if info.exclude is not True]
+    names += [each.info.alias or name for name, each in computed.items()]
+    for name, info in fields:
         if info.init is False:
             raise SchemaError(f"pydantic does not read {name_of(kind)}.{name}, which has init=False; remove init=False")
         written, alias = info.serialization_alias or name, info.validation_alias or name
-        read = [*getattr(alias, "choices", [alias])]
+        read = [*getattr(alias, "choices", [alias])] if config.get("validate_by_alias") is not False else []
         if config.get("populate_by_name") or config.get("validate_by_name"):
             read.append(name)
         if written not in read:
             raise SchemaError(
                 f"pydantic writes {name_of(kind)}.{name} as {written!r}, but reads {alias!r}; set only alias="
             )
+        first = [getattr(each, "path", [each])[0] for each in read[: read.index(written) + 1]]
+        if any(names.count(each) > (each == written and info.exclude is not True) for each in first):
+            raise SchemaError(f"pydantic reads {name_of(kind)}.{name} from the name of another field; rename one")
+        if info.exclude is True and info.is_required():
+            raise SchemaError(f"{name_of(kind)}.{name} is required, but excluded from events; add a default")
         if config.get("use_enum_values") and any(map(has_values, types_in(info.annotation))):
             raise SchemaError(
                 f"{name_of(kind)}.{name} has the values of an enum, but events have the names; remove use_enum_values"
             )
-    computed = kind.__pydantic_decorators__.computed_fields
-    if computed and config.get("extra") == "forbid":
-        raise SchemaError(f"{name_of(kind)} writes {next(iter(computed))}, but extra='forbid' refuses it; allow extra")
+    extra = config.get("extra")
+    if computed and extra in ("forbid", "allow"):
+        raise SchemaError(
+            f"{name_of(kind)} writes the computed {next(iter(computed))}, but extra={extra!r} "
+            f"{'refuses' if extra == 'forbid' else 'adds'} it when it is read; set extra='ignore'"
+        )
 
 
 def _config(kind: Any) -> Any:
@@ -124,7 +150,7 @@ class _ByMsgspec:
     def __init__(self, kind: Any) -> None:
         try:
             self._decode = msgspec.json.Decoder(kind).decode
-        except TypeError as error:
+        except (TypeError, NotImplementedError) as error:
             raise SchemaError(f"events cannot be read as {name_of(kind)}: {error}") from error
         if (unknown := _unknown_type(kind)) is not None:
             raise SchemaError(
@@ -150,7 +176,7 @@ class _ByMsgspec:
         except (TypeError, ValueError) as error:
             raise SerializationError(f"cannot write {name_of(type(value))}: {error}") from error
 
-    def check_json(self) -> None:
+    def check(self, *, json: bool) -> None:
         pass
 
     def load(self, value: Any) -> Any:
@@ -166,6 +192,8 @@ class _ByMsgspec:
             raise _misfit(self._kind, str(error), "$") from error
         except RecursionError as error:
             raise _too_deep(self._kind) from error
+        except Exception as error:  # of a function of the class
+            raise _failed(self._kind, error) from error
 
     def load_json(self, text: bytes) -> Any:
         if self._always or is_slow(text):
@@ -173,7 +201,7 @@ class _ByMsgspec:
         try:
             # Passed as str, because msgspec does not validate the UTF-8 that it skips.
             return self._decode(text.decode())
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except Exception:  # noqa: BLE001 -- read again, which names it
             # msgspec may have stopped before the invalid part of the text, or at the text of a NaN.
             return self._load_parsed(text)
 
@@ -194,13 +222,21 @@ class _ByPydantic:
         # Imported here: the import is slow, and only models need it.
         pydantic = importlib.import_module("pydantic")
         self._kind = kind
-        self._adapter = pydantic.TypeAdapter(kind)
+        _check_types(kind)
+        try:
+            self._adapter = pydantic.TypeAdapter(kind)
+        except Exception as error:
+            reason = str(error).partition("\n")[0]
+            raise SchemaError(f"events cannot be read as {name_of(kind)}: {reason}") from error
         self._invalid = pydantic.ValidationError
-        self._decimals = Decimal in types_in(kind)
-        self._bytes_as_text = next((each for each in classes_in(kind) if _reads_bytes_as_text(each)), None)
-        self._revise, self._always = revision_of(kind)
-        # Python's values are validated in place of JSON, and pydantic would read Base64 as the text.
-        self._revise_json = revision_of(kind, json=True, base64=True).revise
+        self._strict = _is_strict(kind)
+        self._revise, always = revision_of(kind, python=True)
+        self._always = always or self._strict
+        self._revise_json = revision_of(kind, json=True, python=True).revise
+        # Pydantic's parser converts all numbers with a point to floats, reads Base64 as text, and accepts more than
+        # JSON. A strict float is no text of a NaN.
+        own = [Decimal, bytes, float] if self._strict else [Decimal, bytes]
+        self._parses = always or any(each in own for each in types_in(kind))
 
     def dump(self, value: Any) -> Any:
         return self._dump(value, NATURAL)
@@ -222,20 +258,21 @@ class _ByPydantic:
         return self._validated(self._adapter.validate_python, value)
 
     def load_json(self, text: bytes) -> Any:
-        # Pydantic's parser converts all numbers with a point to floats, and accepts more than JSON.
-        if self._decimals or self._always:
+        if self._parses:
             value = _revised(self._revise_json, parse_plainly(text, decimals=True), self._kind)
             return self._validated(self._adapter.validate_python, value)
         parse_plainly(text)
         return self._validated(self._adapter.validate_json, text)
 
-    def check_json(self) -> None:
-        """Reject models whose bytes would silently become Base64 text. Pydantic decodes it only if configured."""
-        if self._bytes_as_text is not None:
-            raise SchemaError(
-                f"{name_of(self._bytes_as_text)} reads bytes as text, and JSON has them in Base64: "
-                'set val_json_bytes="base64" in its model_config'
-            )
+    def check(self, *, json: bool) -> None:
+        for path, inner in places_in(self._kind):
+            if json and (unread := _unread_in_json(inner)) is not None:
+                raise SchemaError(f"pydantic cannot read {name_of(unread)} (at {path}) from JSON; use its type, or str")
+            if self._strict and (self._parses or not json) and _is_made_by_class(inner):
+                raise SchemaError(
+                    f"pydantic cannot read {name_of(inner)} (at {path}) in strict mode from events; use a model or a "
+                    "list, or set strict=False"
+                )
 
     def _validated(self, validate: Callable[[Any], Any], value: Any) -> Any:
         try:
@@ -247,17 +284,60 @@ class _ByPydantic:
             raise _misfit(self._kind, first["msg"] + more, "$" + place) from error
         except RecursionError as error:
             raise _too_deep(self._kind) from error
+        except Exception as error:  # of a function of the class
+            raise _failed(self._kind, error) from error
 
 
-def _reads_bytes_as_text(kind: type) -> bool:
-    if not is_model(kind) or _config(kind).get("val_json_bytes") == "base64":
+#: Types that pydantic reads from the values of events, in addition to models and types with their own functions.
+_READ: Final = frozenset(
+    {
+        *SCALARS,
+        *(Any, object, list, dict, set, frozenset, tuple, Sequence, MutableSequence, Set, MutableSet),
+        *(Mapping, MutableMapping, OrderedDict, defaultdict, typing.Union, types.UnionType),
+    }
+)
+
+
+def _check_types(kind: Any) -> None:
+    """Raise :class:`SchemaError` for a type that pydantic reads only from objects, or writes as another."""
+    if any(getattr(each, "__name__", type(each).__name__) == "Json" for each in annotations_in(kind)):
+        raise SchemaError(f"{name_of(kind)} has a pydantic.Json, which is written as its value; use that type")
+    for path, inner in places_in(kind):
+        one = class_of(inner)
+        known = one in _READ or is_enum(one) or hasattr(one, "__get_pydantic_core_schema__")
+        if isinstance(one, type) and not (known or dataclasses.is_dataclass(one) or typing.is_typeddict(one)):
+            raise SchemaError(
+                f"pydantic cannot read {name_of(inner)} (at {path}) from events; use a model, a dataclass or a list"
+            )
+
+
+def _is_strict(kind: Any) -> bool:
+    return any(
+        getattr(each, "strict", None) is True or (is_model(each) and _config(each).get("strict"))
+        for each in annotations_in(kind)
+    )
+
+
+def _unread_in_json(kind: Any) -> Any:
+    """Return the Literal of a type that is bytes, or keys that are not text: pydantic compares the text of JSON."""
+    key = unwrapped(typing.get_args(kind)[0]) if len(typing.get_args(kind)) == 2 else None
+    for one, allowed in ((kind, (str, int, enum.Enum, type(None))), (key, (str, enum.Enum))):
+        if typing.get_origin(one) is typing.Literal and not all(isinstance(e, allowed) for e in typing.get_args(one)):
+            return one
+    return None
+
+
+def _is_made_by_class(kind: Any) -> bool:
+    """Return True for a type that a strict model reads only from objects, which events do not have."""
+    one = class_of(kind)
+    if is_model(one):
+        return dataclasses.is_dataclass(one) and bool(_config(one).get("strict"))
+    if not isinstance(one, type) or is_enum(one):
         return False
-    return any(bytes in _arguments(member.type) for member in members_of(kind) or ())
-
-
-def _arguments(kind: Any) -> list[Any]:
-    """Yield a type, its arguments and their arguments, but not the fields of classes."""
-    return [kind, *itertools.chain.from_iterable(map(_arguments, typing.get_args(kind)))]
+    if issubclass(one, Set):
+        return any(members_of(unwrapped(each)) is not None for each in typing.get_args(kind))
+    custom = dataclasses.is_dataclass(one) or hasattr(one, "__get_pydantic_core_schema__")
+    return custom or one in (OrderedDict, defaultdict)
 
 
 def _revised(revise: Revise, value: Any, kind: Any) -> Any:
@@ -271,6 +351,10 @@ def _revised(revise: Revise, value: Any, kind: Any) -> Any:
 
 def _misfit(kind: Any, reason: str, path: str) -> DeserializationError:
     return DeserializationError(f"does not fit {name_of(kind)}: {reason}", field_path=path)
+
+
+def _failed(kind: Any, error: Exception) -> DeserializationError:
+    return _misfit(kind, f"{type(error).__name__}: {error}", "$")
 
 
 def _too_deep(kind: Any) -> LimitExceededError:

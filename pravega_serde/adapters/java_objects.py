@@ -106,7 +106,10 @@ class JavaConversion:
         return [self._java(item) for item in value]
 
     def _set(self, value: Any) -> set[Any]:
-        return {self._java(item) for item in value}
+        try:
+            return {self._java(item) for item in value}
+        except TypeError as error:
+            raise SerializationError(f"a set of these values has no form in Java: {error}; use a list") from error
 
     def _dict(self, value: dict[Any, Any]) -> dict[Any, Any]:
         return {self._java(key): self._java(item) for key, item in value.items()}

@@ -10,14 +10,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, overload, runtime_checkable
 
 from pravega_serde.adapters.checks import AVRO, CBOR, JAVA, JSON, PROTOBUF, Format, check_keys, check_unions
-from pravega_serde.adapters.classes import arrow_type_of, class_of, classes_in, members_of, name_of
+from pravega_serde.adapters.classes import (
+    arrow_type_of,
+    class_of,
+    classes_in,
+    has_serializer,
+    is_model,
+    members_of,
+    name_of,
+)
 from pravega_serde.adapters.conversion import Conversion, conversion_of
 from pravega_serde.adapters.java_objects import JavaConversion
 from pravega_serde.adapters.shapes import SAME, Both, avro_shape, protobuf_shape
 from pravega_serde.cbor import CborSerializer
 from pravega_serde.cbor.scan import ALLOWED
 from pravega_serde.columnar.limits import ObjectLimit
-from pravega_serde.errors import LimitExceededError, SchemaError, SerializationError
+from pravega_serde.errors import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.json import JsonSerializer
 from pravega_serde.json.rows import strip
@@ -96,8 +104,10 @@ class TypedSerializer(SerializerCalls, Generic[T]):
 
     def serialize(self, value: T) -> bytes:
         """Return the event of an object of the class. Raises :class:`SerializationError` for any other value."""
-        if self.value_class is not None and not isinstance(value, self.value_class):
-            raise SerializationError(f"expected a {name_of(self.value_class)}, not a {name_of(type(value))}")
+        found = type(value)
+        # Pydantic's classes with arguments, such as Box[int], equal those without.
+        if self.value_class not in (None, found, getattr(found, "__pydantic_generic_metadata__", {}).get("origin")):
+            raise SerializationError(f"expected a {name_of(self.value_class)}, not a {name_of(found)}")
         return self._write(value)
 
     def deserialize(self, data: bytes) -> T:
@@ -203,7 +213,22 @@ def _halves(
             "class"
         )
     dump, load = _conversions(inner, kind, java_classes)
-    return lambda value: inner.serialize(dump(value)), load
+    if not (any(map(is_model, classes_in(kind))) and has_serializer(kind)):
+        return lambda value: inner.serialize(dump(value)), load
+
+    def checked(value: Any) -> bytes:
+        event = inner.serialize(dump(value))
+        try:
+            found = load(event)
+        except DeserializationError as error:
+            raise SerializationError(f"{name_of(kind)} has a serializer whose event is not read: {error}") from error
+        if found != value:
+            raise SerializationError(
+                f"{name_of(kind)} has a serializer whose event is read as another value; correct it, or add a validator"
+            )
+        return event
+
+    return checked, load
 
 
 def _of_registered_types(kind: Any, others: Others) -> Callable[[str, Serializer[Any]], TypedSerializer[Any] | None]:
@@ -271,11 +296,11 @@ def _conversions(
         if form is not JAVA:  # whose values name their classes
             check_unions(kind, form)
     conversion = conversion_of(kind)
+    conversion.check(json=isinstance(inner, JsonSerializer))
     if isinstance(inner, JavaSerializer):
         java = JavaConversion(inner, kind, java_classes or {}, conversion)
         return java.dump, java.load
     if isinstance(inner, JsonSerializer):
-        conversion.check_json()
         return conversion.dump, _json_reader(inner, conversion, ObjectLimit(_heaviest(kind)))
     if isinstance(inner, CborSerializer):
         return conversion.dump, _cbor_reader(inner, conversion, ObjectLimit(_heaviest(kind), ALLOWED))

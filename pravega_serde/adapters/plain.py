@@ -10,8 +10,8 @@ import binascii
 import enum
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Set
-from datetime import date, datetime, time
+from collections.abc import Callable, Iterable, Mapping, MutableSet, Set
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -126,6 +126,15 @@ def has_values(kind: Any) -> bool:
 #: Function that returns a plain value as msgspec or pydantic reads it; raises :class:`MalformedError`.
 Revise = Callable[[Any], Any]
 
+#: Types that some formats write as text.
+_FROM_TEXT: Final = (UUID, timedelta, time, date, datetime)
+#: Types that all formats write as lists.
+_COLLECTIONS: Final[dict[Any, Callable[[Any], Any]]] = {
+    **{each: each for each in (set, frozenset, tuple)},
+    MutableSet: set,
+    Set: frozenset,
+}
+
 _NOT_FINITE: Final = {text: float(text) for text in ("NaN", "Infinity", "-Infinity")}
 
 
@@ -137,22 +146,23 @@ class Revision(NamedTuple):
     """False if msgspec reads the values without it, or raises an error."""
 
 
-def revision_of(kind: Any, *, json: bool = False, base64: bool = False) -> Revision:
+def revision_of(kind: Any, *, json: bool = False, python: bool = False) -> Revision:
     """Return the preparation of plain values of a type.
 
     It replaces names by values of enums, and JSON's texts of NaN and infinities by numbers. Null
     becomes UNSET if the type has no null. With ``json``, decimals become floats where no type is declared. With
-    ``base64``, text becomes bytes. Other values remain, and msgspec or pydantic reports them.
+    ``python``, values get the type that a strict model of pydantic requires: names become constants, lists sets and
+    tuples, text UUIDs and times, and in JSON bytes. Other values remain, and msgspec or pydantic reports them.
     """
-    made = _Reviser(json=json, base64=base64)
+    made = _Reviser(json=json, python=python)
     return Revision(made.of(kind), made.always)
 
 
 class _Reviser:
-    def __init__(self, *, json: bool, base64: bool) -> None:
+    def __init__(self, *, json: bool, python: bool) -> None:
         self.always = False
         self._json = json
-        self._base64 = base64
+        self._python = python
         self._classes: list[tuple[Any, list[Revise]]] = []
 
     def of(self, kind: Any) -> Revise:  # noqa: PLR0911
@@ -162,22 +172,30 @@ class _Reviser:
             return _number
         if self._json and is_open(kind):
             return _floats
-        if kind is bytes and self._base64:
-            return self._needed(_from_base64)
+        if self._python and self._json and kind in (bytes, Decimal):
+            return _from_base64 if kind is bytes else _decimal
+        if self._python and kind in _FROM_TEXT:
+            return _from_text(kind)
         if is_enum(kind):
-            return self._needed(_constants(kind)) if has_values(kind) else _itself
+            self.always |= has_values(kind)
+            return _constants(kind, python=self._python) if self._python or has_values(kind) else _itself
         if origin is typing.Literal and any(isinstance(each, enum.Enum) for each in arguments):
             return self._needed(_literals(arguments))
         if origin in (typing.Union, types.UnionType):
             return self._union(arguments)
         if members_of(kind) is not None:
             return self._class(kind)
-        if not isinstance(origin, type):
-            return _itself
+        if isinstance(origin, type) and issubclass(origin, Mapping) and len(arguments) == 2:
+            key = unwrapped(arguments[0])
+            number = self._python and self._json and key in (int, float)
+            return _entries(_from_text(key, strict=False) if number else self.of(key), self.of(arguments[1]))
+        revise = self._list(origin, arguments) if isinstance(origin, type) else _itself
+        make = _COLLECTIONS.get(origin or kind) if self._python else None
+        return revise if make is None else _collected(make, revise)
+
+    def _list(self, origin: type, arguments: tuple[Any, ...]) -> Revise:
         if issubclass(origin, tuple) and arguments[-1:] != (Ellipsis,):
             return self._tuple([self.of(each) for each in arguments])
-        if issubclass(origin, Mapping) and len(arguments) == 2:
-            return _entries(*map(self.of, arguments))
         return _items(self.of(arguments[0])) if arguments and issubclass(origin, Iterable) else _itself
 
     def _needed(self, revise: Revise) -> Revise:
@@ -192,7 +210,7 @@ class _Reviser:
         )
 
     def _union(self, arguments: tuple[Any, ...]) -> Revise:
-        others = [unwrapped(each) for each in arguments if each not in (type(None), msgspec.UnsetType)]
+        others = [root_of(unwrapped(each)) for each in arguments if each not in (type(None), msgspec.UnsetType)]
         if len(others) == 1:
             return _nullable(self.of(others[0]))
         texts = [each for each in others if each is str or is_enum(each)]
@@ -203,7 +221,7 @@ class _Reviser:
             )
         records = [each for each in others if members_of(each) is not None]
         # The text of a NaN is a number only if it cannot be text. It is no Base64.
-        others.sort(key=lambda each: (each is bytes, each is float))
+        others.sort(key=lambda each: (each is bytes or each in _FROM_TEXT, each is float))
         forms = [(each, self.of(each), None if len(records) == 1 else tags_of(each)) for each in others]
 
         def revise(value: Any) -> Any:
@@ -283,8 +301,9 @@ def _floats(value: Any) -> Any:
     return [_floats(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _constants(kind: type[enum.Enum]) -> Revise:
-    constants = {name: member.value for name, member in kind.__members__.items()}
+def _constants(kind: type[enum.Enum], *, python: bool) -> Revise:
+    """Return the preparation of names. Pydantic has to read constants: other values may equal the value of one."""
+    constants = {name: member if python else member.value for name, member in kind.__members__.items()}
 
     def revise(value: Any) -> Any:
         if type(value) is not str or value not in constants:
@@ -307,6 +326,31 @@ def _from_base64(value: Any) -> Any:
         return binascii.a2b_base64(value, strict_mode=True)
     except ValueError as error:
         raise MalformedError(f"invalid Base64: {error}") from None
+
+
+def _decimal(value: Any) -> Any:
+    return Decimal(value) if type(value) is int else value
+
+
+def _from_text(kind: Any, *, strict: bool = True) -> Revise:
+    def revise(value: Any) -> Any:
+        try:
+            return msgspec.convert(value, kind, strict=strict) if type(value) is str else value
+        except msgspec.ValidationError:  # pydantic reads more forms of text, or reports it
+            return value
+
+    return revise
+
+
+def _collected(make: Callable[[Any], Any], revise: Revise) -> Revise:
+    def collect(value: Any) -> Any:
+        value = revise(value)
+        try:
+            return make(value) if isinstance(value, list) else value
+        except TypeError:  # a set of values that are not objects yet
+            return value
+
+    return collect
 
 
 def _within(step: str, revise: Revise, value: Any) -> Any:
@@ -355,10 +399,10 @@ def _may_be(kind: Any, value: Any, tags: Mapping[str, tuple[Any, ...]] | None) -
         return isinstance(value, Mapping | list) and (tags is None or _names_class(kind, value, tags))
     if is_enum(kind):
         return isinstance(value, str) and value in kind.__members__
-    if kind in (str, bytes, float):
-        return isinstance(value, str) and (kind is not float or value in _NOT_FINITE)
+    if kind is Decimal or kind in (str, bytes, float, *_FROM_TEXT):
+        return type(value) is (int if kind is Decimal else str) and (kind is not float or value in _NOT_FINITE)
     if origin is typing.Literal:
-        return value in typing.get_args(kind)
+        return value in map(plain, typing.get_args(kind))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return isinstance(value, Mapping)
     return isinstance(value, list) if isinstance(origin, type) and issubclass(origin, list | tuple | Set) else False
