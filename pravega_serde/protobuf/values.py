@@ -326,11 +326,22 @@ def from_duration(value: Any) -> int:
     return micros
 
 
+#: Lowest and highest number of seconds that Protobuf allows: the years 1 to 9999, and some 10,000 years.
+SECONDS: Final[Mapping[str, tuple[int, int]]] = {
+    "timestamp": (-62_135_596_800, 253_402_300_799),
+    "duration": (-315_576_000_000, 315_576_000_000),
+}
+
+
 def from_micros(shape: str, micros: int) -> tuple[int, int]:
-    """Return the seconds and nanoseconds.
+    """Return the seconds and nanoseconds. Raises MalformedError if they are beyond the range of Protobuf.
 
     Nanoseconds of a timestamp are never negative; those of a duration have its sign.
     """
+    low, high = SECONDS[shape]
+    if not low <= micros // 1_000_000 <= high:
+        years = "the years 1 to 9999" if shape == "timestamp" else "the 10,000 years"
+        raise MalformedError(f"invalid {shape}: {micros} microseconds are beyond {years} that Protobuf allows")
     seconds, rest = divmod(micros, 1_000_000)
     if shape == "duration" and micros < 0 and rest:
         seconds, rest = seconds + 1, rest - 1_000_000

@@ -36,7 +36,7 @@ from pravega_serde.columnar.varints import sizes, tail_of, words_of
 from pravega_serde.protobuf.columns import by_key
 from pravega_serde.protobuf.plan import EnumPlan, FieldPlan, MessagePlan
 from pravega_serde.protobuf.storage import lowering
-from pravega_serde.protobuf.values import converter
+from pravega_serde.protobuf.values import SECONDS, converter
 from pravega_serde.protobuf.wire import FIXED32, FIXED64, LENGTH, NUMBERS, VARINT, Tag
 
 try:
@@ -86,6 +86,9 @@ def _halves(plan: MessagePlan, column: pa.Array) -> list[pa.Array]:
     """Return the seconds and nanoseconds of microseconds. Nanoseconds of a timestamp are never negative."""
     micros = column.to_numpy()
     seconds, rest = micros // 1_000_000, micros % 1_000_000
+    low, high = SECONDS[plan.shape]
+    if len(seconds) and (seconds.min() < low or seconds.max() > high):
+        raise FallbackError
     if plan.shape == "duration":
         towards_zero = (micros < 0) & (rest > 0)
         seconds, rest = seconds + towards_zero, rest - towards_zero * 1_000_000

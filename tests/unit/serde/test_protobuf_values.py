@@ -201,6 +201,9 @@ REFUSED = [
     ({"at": datetime(2026, 1, 1)}, "needs a time zone"),
     ({"at": 5}, "invalid datetime"),
     ({"took": 5}, "invalid timedelta"),
+    ({"took": timedelta.max}, r"invalid duration: .*10,000 years that Protobuf allows \(field \$\.took\)"),
+    ({"took": timedelta(seconds=-315_576_000_000, microseconds=-1)}, "invalid duration"),
+    ({"at": datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))}, r"invalid timestamp: .*years 1 to 9999"),
     ({"w_i64": "x"}, r"invalid int64: .* \(field \$\.w_i64\)"),
     ({"o_i32": 5, "text": [1] * 100}, r"invalid string: .*\.\.\. \(list\)"),
 ]

@@ -98,13 +98,16 @@ UNWRITABLE = [
     (struct(level=pa.string()), {"level": "NO"}, r"row 1: .*invalid value of the enum"),
     (struct(r_i32=pa.list_(pa.int32())), {"r_i32": [1, None]}, r"row 1: .*invalid int32: None .*r_i32\[1\]"),
     (struct(m_text=pa.map_(pa.string(), pa.int64())), {"m_text": [("a", None)]}, r"row 1: .*m_text\['a'\]"),
+    (struct(at=pa.timestamp("us", "UTC")), {"at": 253_402_300_800_000_000}, r"row 1: .*invalid timestamp.*\$\.at\)"),
+    (struct(took=pa.duration("s")), {"took": 315_576_000_001}, r"row 1: .*invalid duration: .* \(field \$\.took\)"),
 ]
 
 
+@pytest.mark.parametrize("more", [0, 1000])
 @pytest.mark.parametrize(("kind", "value", "message"), UNWRITABLE)
-def test_rows_that_cannot_be_written_are_named(kind: pa.DataType, value: Any, message: str) -> None:
+def test_rows_that_cannot_be_written_are_named(kind: pa.DataType, value: Any, message: str, more: int) -> None:
     with pytest.raises(SerializationError, match=message):
-        ALL.encode_column(pa.array([{}, value], kind))
+        ALL.encode_column(pa.array([{}, value] + [{}] * more, kind))
 
 
 def test_batches_slices_nulls_and_nothing() -> None:
