@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
-from pravega_connector.operations.ingest.csv_lines import OPEN, broken, is_open
+from pravega_connector.operations.ingest.csv_lines import OPEN, broken, fault_of, has_plain_quotes
 from pravega_connector.operations.ingest.csv_values import FALSE, TRUE, Texts, converted, found_in, read_as
 from pravega_connector.operations.ingest.file_kinds import open_text
 from pravega_connector.operations.ingest.lines import SHOWN, LineReader, Lines, lines_of
@@ -76,7 +76,8 @@ class CsvFiles:
         except csv.Error:
             rows = []
         if len(rows) != 1:
-            raise SourceUnreadableError(f"{path}, line 1: {OPEN}: {first.text(0)[:SHOWN]!r}")
+            fault = fault_of(first.text(0), self.delimiter) or OPEN
+            raise SourceUnreadableError(f"{path}, line 1: {fault}: {first.text(0)[:SHOWN]!r}")
         (names,) = rows
         if not self.header:
             names = [f"f{number}" for number in range(len(names))]
@@ -138,8 +139,11 @@ class CsvFiles:
             batch = self._read(lines, names, schema)
         except pa.ArrowInvalid:
             return None
-        # pyarrow treats a quote that is still open at the end of a block as closed.
-        return None if len(batch) != len(lines) or is_open(lines.text(len(lines) - 1), self.delimiter) else batch
+        # pyarrow treats a quote that is still open at the end of a block as closed, and joins text after a closed one.
+        if len(batch) != len(lines) or fault_of(lines.text(len(lines) - 1), self.delimiter):
+            return None
+        is_valid = has_plain_quotes(lines, self.delimiter) or not broken(lines, len(names), self.delimiter)
+        return batch if is_valid else None
 
     def _read(self, lines: Lines, names: list[str], schema: pa.Schema) -> pa.RecordBatch:
         # Without a line end, pyarrow reads an empty last field after a quoted one as if it had quotes, too.
