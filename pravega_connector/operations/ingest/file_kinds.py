@@ -22,7 +22,7 @@ import pyarrow as pa
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.operations.ingest.lines import LineReader, Lines, lines_of, reason_of
 from pravega_connector.operations.ingest.replayable import Chunk, Rejected
-from pravega_serde.columnar.arrays import cut_text
+from pravega_serde.columnar.arrays import cut_text, map_entries
 from pravega_serde.columnar.found import Found
 from pravega_serde.columnar.types import family, is_family
 
@@ -229,11 +229,22 @@ def _is_same(column: pa.Array, values: pa.Array) -> bool:
     """Return True if the values of another type are those of a column."""
     if _are_apart(column.type, values.type):
         return False
-    back = values.cast(column.type)
-    if pa.types.is_floating(column.type):
-        one, other = (each.to_numpy(zero_copy_only=False) for each in (column, back))
-        return bool(np.array_equal(one, other, equal_nan=True))
-    return bool(back.equals(column))
+    return _are_equal(values.cast(column.type), column)
+
+
+def _are_equal(one: pa.Array, other: pa.Array) -> bool:
+    """Return True for equal values of one type, whose lists are as long; NaN is equal to itself."""
+    match family(one.type):
+        case "floating":
+            columns = (each.to_numpy(zero_copy_only=False) for each in (one, other))
+            return one.null_count == other.null_count and np.array_equal(*columns, equal_nan=True)
+        case "fields":
+            return all(map(_are_equal, one.flatten(), other.flatten()))
+        case "items":
+            return _are_equal(one.flatten(), other.flatten())
+        case "entries":
+            return all(map(_are_equal, map_entries(one)[1:], map_entries(other)[1:]))
+    return bool(one.equals(other))
 
 
 @dataclass(frozen=True, kw_only=True)

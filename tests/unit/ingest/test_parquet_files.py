@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import math
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -83,6 +84,16 @@ def test_nanoseconds_are_an_error_whose_fix_works(tmp_path: Path, kind: pa.DataT
         events(FileSource([path]))
     found = events(FileSource([path], FileOptions(types=parse_types(["x=string"]))))
     assert "000001001" in found[0]
+
+
+@shapes
+def test_nan_fits_a_wider_type(tmp_path: Path, shape: str):
+    values = pa.array([math.nan, 0.5, None], pa.float32())
+    pq.write_table(pa.table({"x": wrapped(values, shape)[0]}), tmp_path / "b.parquet")
+    pq.write_table(pa.table({"x": wrapped(values.cast(pa.float64()), shape)[0]}), tmp_path / "a.parquet")
+    found = events(FileSource([tmp_path / "a.parquet", tmp_path / "b.parquet"]))
+    assert found[:3] == found[3:]
+    assert "NaN" in found[0]
 
 
 def test_nanoseconds_of_durations_are_not_cut(tmp_path: Path):
