@@ -43,6 +43,24 @@ _DECODERS: Final = {
 }
 
 
+def _integer(digits: str) -> int | Decimal:
+    try:
+        return int(digits)
+    except ValueError:  # thousands of digits
+        return Decimal(digits)
+
+
+def _fraction(digits: str) -> Decimal | float:
+    try:
+        return Decimal(digits)
+    except ArithmeticError:  # an exponent that only a double can have
+        return float(digits)
+
+
+#: Decoder of all numbers: also of those that Python refuses, which a field of another type may have.
+_ALL_NUMBERS: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_integer, parse_float=_fraction)
+
+
 def parse(data: bytes) -> Any:
     """Return the Python value of an event. Raise :class:`DeserializationError` for an invalid one."""
     if is_slow(data):
@@ -90,23 +108,23 @@ class TypedReader:
     Members that the type lacks are ignored, absent ones are null. Types are strict: a string is not read as a number.
     """
 
-    __slots__ = ("_convert", "_decimals", "_limit", "_seconds")
+    __slots__ = ("_convert", "_decimals", "_exact", "_limit")
 
     def __init__(self, kind: pa.DataType) -> None:
         self._limit = ItemLimit(kind)
         self._convert = converter(kind)
-        self._decimals = contains(kind, "decimal", "variant")
         # Seconds with a fraction may be an instant, whose digits a double does not have.
-        self._seconds = not self._decimals and contains(kind, "timestamp")
+        self._decimals = contains(kind, "decimal", "variant", "timestamp")
+        self._exact = contains(kind, "variant")  # has all members, each with all digits
 
     def _parse(self, data: bytes) -> Any:
-        if not self._seconds:
-            return parse_plainly(data, decimals=self._decimals)
         try:
-            return parse_plainly(data, decimals=True)
+            return parse_plainly(data, decimals=self._decimals)
         except DeserializationError:
-            # A number of another field may have an exponent that only a double can have.
-            return parse_plainly(data)
+            if self._exact:
+                raise
+            # Columns skip the numbers of other members.
+            return parse_with(_ALL_NUMBERS.decode, data)
 
     def __call__(self, data: bytes) -> Any:
         """Return the value of an event, as ``pa.array`` accepts it for the type.

@@ -509,6 +509,19 @@ def test_columns_leave_only_bad_events_to_the_plain_path(bad: bytes) -> None:
     assert [value["i"] for value in attempt.values.to_pylist()[1:7]] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize(
+    "number", [b"7" * 5000, b"-" + b"7" * 5000, b"1e99999999999999999999", b"1e-99999999999999999999"]
+)
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.decimal128(10, 2), UTC_MICROS])
+def test_rows_and_columns_skip_numbers_that_python_refuses(kind: pa.DataType, number: bytes) -> None:
+    serializer = JsonSerializer(arrow_type=pa.struct([("a", kind), ("b", pa.float64())]))
+    event = b'{"a":1,"b":%b,"x":[%b]}' % (number, number)
+    one = serializer.decode_column(pa.array([event]))[0].as_py()
+    assert one["a"] == serializer.decode_column(pa.array([b'{"a":1}']))[0].as_py()["a"]
+    assert one["b"] == float(number)
+    assert serializer.decode_column(pa.array([event] * 1000)).to_pylist() == [one] * 1000
+
+
 def test_columns_have_times_as_text_and_as_numbers() -> None:
     read = column_reader(FLAT)
     assert read is not None
