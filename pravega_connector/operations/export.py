@@ -222,25 +222,37 @@ def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events)
 def avro_schema_of_rows(schema: pa.Schema, decoder: Decoder, *, nullable: bool) -> str | None:
     """Return the Avro schema of a file of rows: the fields of the events, followed by the other columns.
 
-    With ``nullable`` each field of the events may be null. Return None for events without an Avro schema, or with
-    several.
+    With ``nullable`` each field of the events may be null. Return None for events without an Avro schema, with several,
+    or of a union with more than one type besides null: the columns then have its types.
     """
     serializer: Any = None if decoder is None else decoder.get()
     text: str | None = getattr(serializer, "read_schema", None)
     if text is None:
         return None
-    definition = json.loads(text)
+    whole = json.loads(text)
+    definition, is_optional = _without_null(whole)
     is_record = isinstance(definition, dict) and definition["type"] in ("record", "error")
+    if pa.types.is_struct(serializer.arrow_type) and not is_record:
+        return None
     own = [field.name for field in serializer.arrow_type] if is_record else schema.names[:1]
     others = [field for field in schema if field.name not in own]
-    if is_record and not others and not nullable:
+    if definition is whole and is_record and not others and not nullable:
         return text
     if not is_record:
         space, _, name = _RECORD_NAME.rpartition(".")
-        fields = [{"name": schema.names[0], "type": definition}]
+        fields = [{"name": schema.names[0], "type": whole}]
         definition = {"type": "record", "name": name, "namespace": space, "fields": fields}
+    nullable = nullable or is_optional
     fields = [_optional(field) for field in definition["fields"]] if nullable else definition["fields"]
     return json.dumps({**definition, "fields": [*fields, *_derived_fields(others)]})
+
+
+def _without_null(definition: Any) -> tuple[Any, bool]:
+    """Return the only other type of a union with null, or with one type, and True if null is a type of it."""
+    if not isinstance(definition, list):
+        return definition, False
+    kinds = [kind for kind in definition if kind != "null"]
+    return (kinds[0], "null" in definition) if len(kinds) == 1 else (definition, False)
 
 
 def _optional(field: dict[str, Any]) -> dict[str, Any]:

@@ -118,6 +118,36 @@ def test_decoded_columns_and_back_to_the_same_bytes(client, orders, save, name):
     assert sorted(found, key=lambda row: row["id"]) == values
 
 
+TEA = {"id": 7, "item": "tea"}
+LINE = {"type": "record", "name": "Line", "fields": [{"name": "n", "type": "int"}]}
+
+
+@pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE"])
+@pytest.mark.parametrize(
+    ("schema", "values", "expected"),
+    [
+        (["null", ORDER], [TEA, None], [TEA, {"id": None, "item": None}]),
+        ([ORDER, "null"], [TEA, None], [TEA, {"id": None, "item": None}]),
+        ([ORDER], [TEA], [TEA]),
+        (["null", "int"], [7, None], [{"value": 7}, {"value": None}]),
+        (
+            [ORDER, LINE],
+            [TEA, {"n": 5}],
+            [{"member0": TEA, "member1": None}, {"member0": None, "member1": {"n": 5}}],
+        ),
+    ],
+    ids=["optional", "optional last", "one type", "optional number", "two records"],
+)
+def test_avro_files_of_unions(client, stream_name, save, schema, values, expected, mode):
+    client.create_stream(stream_name, 1)
+    avro = serializer_for("avro", schema=schema)
+    write(client, stream_name, [avro.serialize(value) for value in values])
+    path = save(stream_name, "a.avro", format="avro", avro_schema=json.dumps(schema), mode=mode).path
+    with path.open("rb") as file:
+        found = list(fastavro.reader(file))
+    assert [{name: row[name] for name in expected[0]} for row in found] == expected
+
+
 def test_json_lines_of_json_events_are_the_events(client, orders, save):
     stream, values = orders
     events = [serializer_for("json").serialize(value | {"more": {"x": [1.5]}}) for value in values]
