@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import base64
 import json
+import unicodedata
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,7 +17,7 @@ from typing import Any, Final, Literal
 
 from pravega_serde.errors import MissingExtraError, SchemaError
 from pravega_serde.generating.class_schemas import ClassSchemas, JsonSchema, refers_to
-from pravega_serde.generating.identifiers import is_python_identifier
+from pravega_serde.generating.identifiers import is_python_identifier, python_identifier
 
 #: Library of the generated classes.
 ClassStyle = Literal["dataclass", "msgspec", "pydantic"]
@@ -72,7 +73,8 @@ def for_dataclasses(classes: ClassSchemas) -> ClassSchemas:
     """
     left_out: dict[str, str] = {}
     for owner, name in _properties(classes.schemas):
-        if not is_python_identifier(name) or name in _BUILTINS:
+        # The generator renames a field that begins with an underscore.
+        if not is_python_identifier(name) or name in _BUILTINS or name.startswith("_"):
             left_out.setdefault(owner, f"its field {name!r:.200} cannot have its name in a dataclass")
     waiting = list(left_out)
     while waiting:
@@ -130,6 +132,7 @@ def _generated(schemas: dict[str, JsonSchema], style: ClassStyle, comment: str, 
             formatters=[generator.Formatter.BUILTIN],
             output_datetime_class=generator.DatetimeClassType.Datetime,
             allow_remote_refs=False,
+            aliases=_normalized(schemas),
             apply_default_values_for_required_fields=True,
             custom_file_header=comment,
             disable_timestamp=True,
@@ -147,6 +150,18 @@ def _generated(schemas: dict[str, JsonSchema], style: ClassStyle, comment: str, 
         raise SchemaError(f"datamodel-code-generator cannot write the classes: {str(error)[:300]}") from error
     if not isinstance(made, str):
         raise SchemaError("datamodel-code-generator wrote several modules; rename the types, without dots")
+    return made
+
+
+def _normalized(schemas: dict[str, JsonSchema]) -> dict[str, str]:
+    """Return the names of fields that Python would read as others, and the names of their attributes."""
+    names = dict.fromkeys(name for _, name in _properties(schemas))
+    taken = set(names)
+    made: dict[str, str] = {}
+    for name in names:
+        if name.isidentifier() and unicodedata.normalize("NFKC", name) != name:
+            made[name] = python_identifier(name, taken)
+            taken.add(made[name])
     return made
 
 

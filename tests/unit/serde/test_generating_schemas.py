@@ -438,12 +438,23 @@ def test_refused_combinations(source, target, message, tmp_path):
             "R cannot be a dataclass, because its field 'from'",
         ),
         ({"fields": [{"name": "int", "type": "int"}]}, "dataclass", "because its field 'int'"),
+        ({"fields": [{"name": "_id", "type": ["null", "int"]}]}, "dataclass", "because its field '_id'"),
     ],
 )
 def test_what_a_class_cannot_hold_is_an_error(schema, style, message):
     text = json.dumps({"type": "record", "name": "R"} | schema)
     with pytest.raises(SchemaError, match=message):
         generate(SchemaInfo("R", SerializationFormat.AVRO, text.encode()), to=style)
+
+
+@pytest.mark.parametrize("style", ["msgspec", "pydantic"])
+def test_names_that_python_reads_as_others_keep_their_values(style, load):
+    members = {"\ufb01": 1, "fi": 2, "\u017fize": 3, "\u00b5": 4, "size_": 5, "_id": 6}
+    text = json.dumps({"type": "object", "properties": {name: {"type": "integer"} for name in members}})
+    code = generate(SchemaInfo("Order", SerializationFormat.JSON, text.encode()), to=style)
+    orders = typed(JsonSerializer(), load(code).Order)
+    event = json.dumps(members).encode()
+    assert json.loads(orders.serialize(orders.deserialize(event))) == members
 
 
 @pytest.mark.parametrize("reference", ["https://example.org/other.json", "other.json", "#/definitions/missing"])
