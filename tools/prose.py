@@ -235,7 +235,7 @@ CHECKED: Final = (
 PENDING: Final = frozenset(
     (
         "benchmarks/results/cluster-faults.md",
-        "pravega_connector/atomic_file.py",
+        "pravega_serde/atomic_file.py",
         "pravega_connector/operations/cli/recover.py",
         "pravega_connector/operations/cli/registry.py",
         "pravega_connector/controller/methods.py",

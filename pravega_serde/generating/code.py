@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pravega_serde.atomic_file import WholeFile
 from pravega_serde.errors import SerdeError, StaleCodeError
 
 
@@ -22,22 +21,20 @@ class GeneratedCode:
     """Differences between the source and the generated code, such as classes that were left out."""
 
     def write(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Write the files, and return their paths. Each file is replaced as a whole.
+        """Write the files, and return their paths.
 
+        Each file is replaced as a whole. It keeps its permissions, and a symbolic link stays.
         ``path`` is the folder of the files, which is created. If there is one file, ``path`` can be its name: a path
         with a suffix that is not a folder. Raises :class:`SerdeError` for a file that cannot be written.
         """
         written = []
         for file, text in self._placed(path):
-            part = file.with_name(f".{file.name}.{uuid.uuid4().hex[:12]}.part")
             try:
                 file.parent.mkdir(parents=True, exist_ok=True)
-                part.write_bytes(text.encode())
-                part.replace(file)
             except OSError as error:
-                with contextlib.suppress(OSError):
-                    part.unlink()
                 raise SerdeError(f"cannot write {file}: {error.strerror or error}; check the path") from error
+            with WholeFile(file) as sink:
+                sink.write(text.encode())
             written.append(file)
         return written
 

@@ -236,8 +236,8 @@ def _are_equal(one: pa.Array, other: pa.Array) -> bool:
     """Return True for equal values of one type, whose lists are as long; NaN is equal to itself."""
     match family(one.type):
         case "floating":
-            columns = (each.to_numpy(zero_copy_only=False) for each in (one, other))
-            return one.null_count == other.null_count and np.array_equal(*columns, equal_nan=True)
+            left, right = (each.to_numpy(zero_copy_only=False) for each in (one, other))
+            return one.null_count == other.null_count and np.array_equal(left, right, equal_nan=True)
         case "fields":
             return all(map(_are_equal, one.flatten(), other.flatten()))
         case "items":

@@ -4,6 +4,8 @@ import collections
 import dataclasses
 import datetime as dt
 import json
+import os
+import stat
 import subprocess
 import sys
 from decimal import Decimal
@@ -260,6 +262,22 @@ def test_files_are_written_and_compared(tmp_path):
         code.check(tmp_path)
     with pytest.raises(SerdeError, match="cannot write"):
         code.write(tmp_path / "com/example/A.java")
+
+
+def test_links_and_permissions_of_files_stay(tmp_path):
+    made, link, pipe = (tmp_path / name for name in ("real.py", "link.py", "pipe.py"))
+    made.write_text("before")
+    made.chmod(0o600)
+    link.symlink_to(made)
+    os.mkfifo(pipe)
+    code = GeneratedCode({"a.py": "a\n"})
+    code.write(link)
+    assert link.is_symlink()
+    assert made.read_text() == "a\n"
+    assert stat.S_IMODE(made.stat().st_mode) == 0o600
+    with pytest.raises(SerdeError, match=r"pipe\.py is not a file, and is not replaced by one"):
+        code.write(pipe)
+    assert pipe.is_fifo()
 
 
 @dataclasses.dataclass
