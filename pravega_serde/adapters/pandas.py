@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pravega_serde.adapters.decoding import check_package, column_decoder
+from pravega_serde.adapters.decoding import becoming_arrow, check_package, column_decoder
+from pravega_serde.errors import SchemaError
 
 check_package("pandas")
 
@@ -23,7 +24,7 @@ def decode(events: pd.Series[Any], serializer: Deserializer[Any], *, mode: str =
     A malformed event raises :class:`DeserializationError`, or is missing with ``mode="PERMISSIVE"``.
     """
     decoded = column_decoder(serializer, mode)
-    return _series(decoded(pa.array(events, from_pandas=True)), events)
+    return _series(decoded(_column(events)), events)
 
 
 def encode(values: pd.Series[Any] | pd.DataFrame, serializer: Serializer[Any]) -> pd.Series[Any]:
@@ -34,8 +35,17 @@ def encode(values: pd.Series[Any] | pd.DataFrame, serializer: Serializer[Any]) -
     Raises :class:`SchemaError` for an unsupported type, and :class:`SerializationError` for an invalid value.
     """
     if isinstance(values, pd.DataFrame):
-        return _series(serializer.encode_column(pa.RecordBatch.from_pandas(values, preserve_index=False)), values)
-    return _series(serializer.encode_column(pa.array(values, from_pandas=True)), values)
+        with becoming_arrow("the DataFrame"):
+            batch = pa.RecordBatch.from_pandas(values, preserve_index=False)
+        return _series(serializer.encode_column(batch), values)
+    return _series(serializer.encode_column(_column(values)), values)
+
+
+def _column(series: pd.Series[Any]) -> pa.Array | pa.ChunkedArray:
+    if not isinstance(series, pd.Series):
+        raise SchemaError(f"values must be a pandas Series, not {type(series).__name__}; pass pandas.Series(values)")
+    with becoming_arrow(f"the Series of dtype {series.dtype}"):
+        return pa.array(series, from_pandas=True)
 
 
 def _series(column: pa.Array, like: pd.Series[Any] | pd.DataFrame) -> pd.Series[Any]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from pravega_serde.adapters.decoding import check_package, column_decoder
+from pravega_serde.adapters.decoding import becoming_arrow, check_package, column_decoder
+from pravega_serde.errors import SchemaError
 
 check_package("polars")
 
@@ -32,14 +33,14 @@ class PravegaSeries:
 
         A malformed event raises :class:`DeserializationError`, or is null with ``mode="PERMISSIVE"``.
         """
-        return _series(self._series.name, column_decoder(serializer, mode)(self._series.to_arrow()))
+        return _series(self._series.name, column_decoder(serializer, mode)(_column(self._series)))
 
     def encode(self, serializer: Serializer[Any]) -> pl.Series:
         """Return the events of a series of values, structs for records. A null stays null.
 
         Raises :class:`SchemaError` for an unsupported type, and :class:`SerializationError` for an invalid value.
         """
-        return _series(self._series.name, serializer.encode_column(self._series.to_arrow()))
+        return _series(self._series.name, serializer.encode_column(_column(self._series)))
 
 
 @pl.api.register_expr_namespace("pravega")
@@ -56,7 +57,7 @@ class PravegaExpressions:
         """
         decoded = column_decoder(serializer, mode)
         return self._expression.map_batches(
-            lambda series: _series(series.name, decoded(series.to_arrow())),
+            lambda series: _series(series.name, decoded(_column(series))),
             return_dtype=_series("", pa.array([], serializer.arrow_type)).dtype,
             is_elementwise=True,
         )
@@ -64,10 +65,18 @@ class PravegaExpressions:
     def encode(self, serializer: Serializer[Any]) -> pl.Expr:
         """Encode a column as :meth:`PravegaSeries.encode` does. For records, pass ``pl.struct("id", "item")``."""
         return self._expression.map_batches(
-            lambda series: _series(series.name, serializer.encode_column(series.to_arrow())),
+            lambda series: _series(series.name, serializer.encode_column(_column(series))),
             return_dtype=pl.Binary(),
             is_elementwise=True,
         )
+
+
+def _column(series: pl.Series) -> pa.Array:
+    # Arrow would have the addresses of Python's objects.
+    if series.dtype == pl.Object:
+        raise SchemaError(f"the column {series.name!r} has Python's objects: cast it to a type of polars")
+    with becoming_arrow(f"the column {series.name!r} of {series.dtype}"):
+        return series.to_arrow()
 
 
 def _series(name: str, column: pa.Array) -> pl.Series:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -227,6 +228,43 @@ def test_pandas_malformed_events():
 
 
 # ---- all ----
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series([1, "x", None]),
+        pd.Series([1 + 2j]),
+        pd.Series([object()]),
+        pd.Series([2**70], dtype=object),
+        pd.Series([Decimal("Infinity")]),
+        pd.Series(["\ud800"]),
+        pd.Series(pd.arrays.SparseArray([0, 0, 1])),
+        pd.Series([1, "b"], dtype="category"),
+        pd.Series([pd.Period("2020-01"), pd.Period("2020-01-01")]),
+        pd.DataFrame([[1, 2]], columns=["a", "a"]),
+        pd.DataFrame({"a": [{"b": 1}, 5]}),
+        pl.Series([1]),
+        [1, 2],
+        None,
+    ],
+    ids=lambda values: str(values)[:40],
+)
+def test_pandas_values_without_an_arrow_type_are_refused(values: Any):
+    for convert in (encode, decode):
+        with pytest.raises(SchemaError) as caught:
+            convert(values, JsonSerializer(arrow_type=pa.int64()))
+        assert "\n" not in str(caught.value)
+
+
+def test_polars_objects_are_refused():
+    made = pl.DataFrame({"x": pl.Series([object()], dtype=pl.Object)})
+    with pytest.raises(SchemaError, match="the column 'x' has Python's objects"):
+        made["x"].pravega.encode(JsonSerializer())
+    with pytest.raises(SchemaError, match="the column 'x' has Python's objects"):
+        made.select(pl.col("x").pravega.encode(JsonSerializer()))
+    with pytest.raises(SchemaError, match="the column 'x' of Int128 cannot become Arrow's"):
+        pl.Series("x", [1], dtype=pl.Int128).pravega.encode(JsonSerializer())
 
 
 def test_whole_columns_are_decoded():
