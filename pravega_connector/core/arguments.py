@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pravega_serde.routing import EventRouter
 
 C = TypeVar("C")
+T = TypeVar("T")
 
 #: A stream: its full name, or its name in the configured scope.
 Stream = StreamName | str
@@ -276,6 +277,13 @@ def instance(what: str, value: Any, kind: Any, how: str, *, optional: bool = Tru
     """
     if not (optional and value is None) and not isinstance(value, kind):
         raise ConfigError(_is_kind(value, f"argument {what!r} must be a {kind.__name__} ({how})"))
+
+
+def listed(what: str, values: Iterable[T]) -> list[T]:
+    """Return several values as a list. Raises ConfigError for a single one, also for a text."""
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | bytearray | memoryview):
+        raise ConfigError(_is_kind(values, f"argument {what!r} must be a list or another iterable"))
+    return list(values)
 
 
 def is_error(what: str, value: str) -> bool:

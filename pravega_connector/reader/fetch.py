@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pravega_connector import metrics
+from pravega_connector.core import arguments
 from pravega_connector.core.io import side_by_side
 from pravega_connector.errors import DataLossError, InvalidPointerError, SegmentTruncatedError
 from pravega_connector.reader.slices import SegmentSlice, data_loss, read_chunks
@@ -58,7 +59,7 @@ def fetch_events(
     An event that was truncated or deleted raises DataLossError, or is None with ``skip_lost``. Raises
     InvalidPointerError for a place at which no event begins, DeserializationError.
     """
-    wanted = list(pointers)
+    wanted = arguments.listed("pointers", pointers)
     for pointer in wanted:
         if not isinstance(pointer, EventPointer):
             raise InvalidPointerError(

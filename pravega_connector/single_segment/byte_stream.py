@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final
 
+from pravega_connector.core import arguments
 from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.errors import ConfigError, OutcomeUnknownError, SegmentTruncatedError, StreamSealedError
 from pravega_connector.reader.slices import SegmentSlice, data_loss, read_chunks
@@ -326,6 +327,7 @@ class RawByteWriter(io.RawIOBase):
 
     def drop_before(self, offset: int) -> None:
         """Truncate the stream: readers no longer find bytes before ``offset``."""
+        arguments.count("offset", offset, optional=False)
         if offset > (end := self.tell()):
             raise ConfigError(f"cannot truncate at offset {offset}: the stream ends at offset {end}")
         self._calls.truncate(offset)

@@ -76,7 +76,7 @@ class Table(HintedNames, Generic[V]):
         The keys may have different primary keys. Each entry is current, but they are not read at one moment. Raises
         DeserializationError.
         """
-        wanted = [self._keys.encode(key) for key in keys]
+        wanted = [self._keys.encode(key) for key in arguments.listed("keys", keys)]
         segment_of = {primary: self._segments.of(primary) for primary in {primary for primary, _ in wanted}}
         places: dict[int, list[int]] = {}
         for place, (primary, _) in enumerate(wanted):
@@ -178,7 +178,7 @@ class Table(HintedNames, Generic[V]):
         Raises TableLimitError for more than 256 changes, changes of several primary keys, and values or updates that
         are too large. Raises ConfigError for a key that occurs twice.
         """
-        made = list(changes)
+        made = arguments.listed("changes", changes)
         if not made:
             return []
         removes = isinstance(made[0], Remove)

@@ -120,8 +120,8 @@ class EventWriter(HintedNames, ProcessBound, Generic[T]):
         with those of a transaction.
         """
         arguments.instance("automatically_note_time", automatically_note_time, bool, "True or False")
-        arguments.count("max_event_size", max_event_size, 1)
-        arguments.count("max_in_flight", max_in_flight, 1)
+        arguments.count("max_event_size", max_event_size, 1, optional=False)
+        arguments.count("max_in_flight", max_in_flight, 1, optional=False)
         arguments.seconds("timeout", timeout)
         arguments.instance("router", router, EventRouter, "ByColumn('name'), ByFunction(str)")
         destination = destination or StreamDestination(stores.controller, stream)
@@ -206,7 +206,7 @@ class EventWriter(HintedNames, ProcessBound, Generic[T]):
         Raises the errors of :meth:`write`, or ConfigError if a router returns several keys. After an error, no event is
         written.
         """
-        listed = list(values)
+        listed = arguments.listed("values", values)
         if routing_key is None and self._router is not None and listed:
             keys = {self._router.key(value) for value in listed}
             if len(keys) > 1:
@@ -291,6 +291,11 @@ class EventWriter(HintedNames, ProcessBound, Generic[T]):
 
     def _write_events(self, events: pa.Array, keys: pa.Array | None) -> None:
         events = as_binary(events)
+        if not isinstance(keys, pa.Array | pa.ChunkedArray | None):
+            raise ConfigError(
+                f"routing keys must be a pyarrow.Array of strings, not a {type(keys).__name__}: write "
+                "pyarrow.array(keys)"
+            )
         if keys is not None and len(keys) != len(events):
             raise ConfigError(
                 f"{len(keys)} routing keys do not match a column of {len(events)} events: pass one key for each event"

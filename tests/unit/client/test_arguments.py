@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamCut
@@ -90,6 +91,7 @@ WRONG = {
     "a window of a word": (lambda c: c.time_window("tail"), "argument 'position' must be a StreamCut"),
     "a serializer for one way": (lambda c: c.revisioned("s/x", print), "an object with serialize and deserialize"),
     "no scope": (lambda c: c.streams(), "no scope is set"),
+    "pointers by a number": (lambda c: c.fetch_all(5), "argument 'pointers' must be a list or another iterable, not 5"),
 }
 
 
@@ -170,6 +172,25 @@ OF_A_STREAM = {
         lambda c, s: c.writer(s).write_column([b"x"]),
         r"pyarrow.Array, not list: pa.array\(events\)",
     ),
+    "a list as a column of keys": (
+        lambda c, s: c.writer(s).write_column(pa.array([b"x"]), ["k"]),
+        r"routing keys must be a pyarrow.Array of strings, not a list: write pyarrow.array\(keys\)",
+    ),
+    "a table as a column of keys": (
+        lambda c, s: c.writer(s).write_column(pa.array([b"x"]), pa.table({"k": ["k"]})),
+        "routing keys must be a pyarrow.Array of strings, not a Table",
+    ),
+    "several events by a number": (lambda c, s: c.writer(s).write_all(5), "'values' must be a list .*, not 5"),
+    "several events by one text": (
+        lambda c, s: c.writer(s, "string").write_all("abc"),
+        "'values' must be a list or another iterable, not 'abc'",
+    ),
+    "no size of events": (lambda c, s: c.writer(s, max_event_size=None), "'max_event_size' must be a whole number"),
+    "no size in flight": (lambda c, s: c.writer(s, max_in_flight=None), "'max_in_flight' must be a whole number"),
+    "an offset by a number with a point": (
+        lambda c, s: c.byte_writer(s).drop_before(0.5),
+        "'offset' must be a whole number of at least 0, not 0.5",
+    ),
     "a reader by a number": (lambda c, s: c.reader_group("test/group", s).reader(5), "'reader_id' must be a str"),
     "a failed reader by a number": (
         lambda c, s: c.reader_group("test/group", s).reader_offline([]),
@@ -203,6 +224,17 @@ def test_a_commit_with_a_wrong_time_leaves_the_transaction_open(
     transaction.write("two")
     transaction.commit(timestamp=1)
     assert list(pravega_client.read(pravega_stream, "string")) == ["one", "two"]
+
+
+def test_keys_and_changes_of_a_table_are_lists(pravega_client: PravegaClient) -> None:
+    pravega_client.create_table("test/table", primary_key=4)
+    table = pravega_client.table("test/table")
+    with pytest.raises(ConfigError, match="argument 'keys' must be a list or another iterable, not 5"):
+        table.get_all(5)
+    with pytest.raises(ConfigError, match="argument 'keys' must be a list or another iterable, not a bytes"):
+        table.get_all(b"four")
+    with pytest.raises(ConfigError, match="argument 'changes' must be a list or another iterable, not None"):
+        table.update(None)
 
 
 @pytest.mark.parametrize("size", [None, 2**70])
