@@ -36,15 +36,13 @@ from pravega_serde.columnar import (
     FallbackError,
     MemoryBudget,
     bools_of,
-    bounds_of,
     expand,
     list_offsets,
     number_column,
-    numbers_of,
     select,
     text_column,
 )
-from pravega_serde.columnar.arrays import Bools, Int64s, UInt64s
+from pravega_serde.columnar.arrays import Bools, Int64s, UInt64s, with_repeated_key
 from pravega_serde.columnar.types import is_family
 from pravega_serde.errors import SchemaError
 
@@ -248,27 +246,10 @@ def _map(node: MapNode, kind: pa.DataType) -> Read:
 
     def read(cursor: Cursor) -> pa.Array:
         counts, (keys, values) = read_entries(cursor)
-        cursor.fail(_with_repeated_key(counts, keys))
+        cursor.fail(with_repeated_key(counts, keys))  # the plain path keeps the last entry
         return pa.MapArray.from_arrays(list_offsets(counts), keys, values, type=kind)
 
     return read
-
-
-def _with_repeated_key(counts: Int64s, keys: pa.StringArray) -> Bools:
-    """Return the rows with a repeated key in a map. The plain path keeps the last entry."""
-    repeated = np.zeros(len(counts), np.bool_)
-    if not len(keys) or counts.max() < 2:
-        return repeated
-    encoded = keys.dictionary_encode()
-    codes = numbers_of(encoded.indices)
-    rising = codes[1:] > codes[:-1]
-    rising[bounds_of(counts[counts > 0])[1:-1] - 1] = True  # from one row to the next
-    if not rising.all():  # in most columns, all rows have the same keys in the same order
-        # One number for each pair of row and key. After sorting, repeated keys are equal neighbors.
-        entries = np.repeat(np.arange(len(counts)), counts) * len(encoded.dictionary) + codes
-        entries.sort()
-        repeated[entries[1:][entries[1:] == entries[:-1]] // len(encoded.dictionary)] = True
-    return repeated
 
 
 def _leaf(node: Leaf, kind: pa.DataType) -> Read:

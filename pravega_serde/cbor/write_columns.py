@@ -93,7 +93,6 @@ class _Values(Walk[RowValues]):
             lengths, keys, items = map_entries(column)
             names, made, ends = key_of(keys), value_of(items), bounds_of(lengths).tolist()
             return [
-                # The last of several entries with one key counts.
                 dict(zip(names[start:end], made[start:end], strict=True)) if valid else None
                 for (start, end), valid in zip(itertools.pairwise(ends), column.is_valid().to_pylist(), strict=True)
             ]

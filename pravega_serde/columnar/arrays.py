@@ -295,6 +295,24 @@ def list_offsets(lengths: Int64s) -> pa.Array:
     return number_column(bounds.astype(np.int32))
 
 
+def with_repeated_key(counts: Int64s, keys: pa.Array) -> Bools:
+    """Return the rows of maps, which have ``counts`` entries each, in which a key is repeated."""
+    repeated = np.zeros(len(counts), np.bool_)
+    if not len(keys) or counts.max() < 2:
+        return repeated
+    plain = dictionary_values(keys) if pa.types.is_dictionary(keys.type) else keys
+    encoded = plain.dictionary_encode()
+    codes = numbers_of(encoded.indices)
+    rising = codes[1:] > codes[:-1]
+    rising[bounds_of(counts[counts > 0])[1:-1] - 1] = True  # from one row to the next
+    if not rising.all():  # in most columns, all rows have the same keys in the same order
+        # One number for each pair of row and key. After sorting, repeated keys are equal neighbors.
+        entries = np.repeat(np.arange(len(counts)), counts) * len(encoded.dictionary) + codes
+        entries.sort()
+        repeated[entries[1:][entries[1:] == entries[:-1]] // len(encoded.dictionary)] = True
+    return repeated
+
+
 def floor_divide(column: pa.Array, by: int) -> pa.Array:
     """Divide numbers and round down; nulls are kept."""
     # Arrow's own division rounds towards zero, the wrong way for times before 1970.

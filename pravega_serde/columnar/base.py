@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from pravega_serde.columnar.arrays import as_binary, as_column, expand, valid_rows, without_views
 from pravega_serde.columnar.bad_rows import FallbackError, FastPath, PlainPath, decode_rows, per_row, written
+from pravega_serde.columnar.checks import write_check
 from pravega_serde.columnar.lowering import Lower
 from pravega_serde.columnar.pieces import Piece, assemble
 from pravega_serde.columnar.types import contains
-from pravega_serde.columnar.utf8 import utf8_check
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.serializer_interface import OnError, SerializerCalls
 
@@ -99,14 +99,15 @@ class ColumnWriter:
 
 
 def _checked(kind: pa.DataType, prepare: Callable[[pa.DataType], Write]) -> Write:
-    """Return a writer of columns of a type. It raises :class:`SerializationError` for texts that are not UTF-8."""
+    """Return the writer of a type. It raises :class:`SerializationError` for values that no format writes."""
     plain = without_views(kind)
-    write, check = prepare(plain), utf8_check(plain)
+    write, check = prepare(plain), write_check(plain)
 
     def checked(column: pa.Array) -> pa.BinaryArray:
         column = column if plain == kind else column.cast(plain)
-        if check is not None and (path := check(column)) is not None:
-            raise SerializationError("a text is not UTF-8", field_path=f"${path}")
+        if check is not None and (fault := check(column)) is not None:
+            path, reason = fault
+            raise SerializationError(reason, field_path=f"${path}")
         return write(column)
 
     return checked

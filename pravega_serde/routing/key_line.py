@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pravega_serde.columnar import ByteColumn, as_column, is_text, word_view
 from pravega_serde.columnar.arrays import SLACK, Int64s, UInt8s, UInt64s, dictionary_values
-from pravega_serde.columnar.utf8 import first_not_utf8
+from pravega_serde.columnar.checks import first_not_utf8
 from pravega_serde.errors import SchemaError, SerializationError
 
 #: ``"EventRouter".hashCode()``: seed of the hash in Java's EventStreamWriter.

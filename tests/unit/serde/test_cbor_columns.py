@@ -275,11 +275,6 @@ def test_a_value_that_cannot_be_written_is_named() -> None:
     assert (caught.value.row, caught.value.field_path) == (2, "$.l[].at")
 
 
-def test_the_last_of_several_entries_counts() -> None:
-    column = pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int8()))
-    assert cbor2.loads(ROWS.encode_column(column)[0].as_py()) == {"a": 2}
-
-
 # Limits
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_serde import DeserializationError, SchemaError, SerializationError
+from pravega_serde import DeserializationError, SchemaError, SerializationError, serializer_for
 from pravega_serde.columnar import (
     Attempt,
     ByteColumn,
@@ -43,6 +43,7 @@ from pravega_serde.columnar.building import build_scalars
 from pravega_serde.columnar.digits import inexact_fractions
 from pravega_serde.columnar.found import fits_double
 from pravega_serde.columnar.pieces import Blob
+from tests.unit.serde._protobuf import ALL
 
 EVENTS = st.lists(st.none() | st.binary(max_size=12), max_size=200)
 
@@ -204,6 +205,47 @@ def test_rows_that_cannot_be_written_are_named() -> None:
     assert per_row([1, None], write).to_pylist() == [b"x", None]
     with pytest.raises(SerializationError, match="row 2: too much"):
         per_row([1, 1, 2], write)
+
+
+MAP = '{"type": "record", "name": "R", "fields": [{"name": "m", "type": {"type": "map", "values": "int"}}]}'
+
+
+@pytest.mark.parametrize("rows", [2, 200])
+@pytest.mark.parametrize(
+    ("serializer", "name"),
+    [
+        (serializer_for("json"), "m"),
+        (serializer_for("cbor"), "m"),
+        (serializer_for("avro", schema=MAP), "m"),
+        (ALL, "m_text"),
+        (serializer_for("java"), None),
+    ],
+)
+def test_no_format_writes_one_of_two_entries_with_a_key(serializer: Any, name: str | None, rows: int) -> None:
+    kind = pa.map_(pa.string(), pa.int32())
+    maps = pa.array(
+        [[("a", row), ("b", 1)] for row in range(rows)] + [[("b", 1)], [("a", 1), ("b", 2), ("a", 1)]], kind
+    )
+    column = maps if name is None else pa.StructArray.from_arrays([maps], [name])
+    with pytest.raises(SerializationError, match=rf"row {rows + 1}: a map has a key twice: keep one") as raised:
+        serializer.encode_column(column)
+    assert raised.value.field_path == ("${}" if name is None else f"$.{name}{{}}")
+    assert len(serializer.encode_column(column[: rows + 1])) == rows + 1
+
+
+def test_keys_of_maps_are_compared_by_value() -> None:
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 2]), pa.array(["a", "b", "b"]))
+    maps = pa.MapArray.from_arrays([0, 2, 4, 4], codes, pa.array(range(4)))
+    inside = pa.ListArray.from_arrays([0, 1, 3], maps)
+    for serializer in (serializer_for("json"), serializer_for("cbor")):
+        assert len(serializer.encode_column(maps)) == 3
+        twice = pa.MapArray.from_arrays([0, 0, 4], codes, pa.array(range(4)))
+        with pytest.raises(SerializationError, match=r"row 1: a map has a key twice.*field \$\{\}"):
+            serializer.encode_column(twice)
+        assert len(serializer.encode_column(inside)) == 2
+    numbers = pa.array([[(1, 1), (1, 2)]], pa.map_(pa.int64(), pa.int64()))
+    with pytest.raises(SerializationError, match=r"field \$\[\]\{\}"):
+        serializer.encode_column(pa.ListArray.from_arrays([0, 1], numbers))
 
 
 def test_columns_of_few_rows_go_by_row() -> None:

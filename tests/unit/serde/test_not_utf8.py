@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pravega_serde import SerializationError, serializer_for
-from pravega_serde.columnar.utf8 import first_not_utf8, utf8_check
+from pravega_serde.columnar.checks import first_not_utf8, write_check
 from pravega_serde.routing import segment_keys
 from tests.unit.serde._protobuf import ALL
 
@@ -96,7 +96,7 @@ def test_only_the_texts_of_the_rows_count() -> None:
     assert first_not_utf8(under_a_null) is None
     for placed in (in_field, in_lists, as_keys, in_dictionary):
         column = placed(pa.concat_arrays([bad, pa.array(["ü", "x"])]))
-        check = utf8_check(column.type)
+        check = write_check(column.type)
         assert check is not None
         assert check(column) is not None
         assert check(column[1:]) is None
@@ -114,6 +114,6 @@ def test_views_are_written_as_plain_texts(placed: Callable[[pa.Array], pa.Array]
         JSON.encode_column(pa.array([b"a", b"\xff"], pa.binary_view()).view(pa.string_view()))
 
 
-def test_types_without_texts_have_no_check() -> None:
-    inside = [pa.list_(pa.int32()), pa.map_(pa.int32(), pa.binary()), pa.dictionary(pa.int32(), pa.binary())]
-    assert utf8_check(pa.struct([(str(kind), kind) for kind in inside])) is None
+def test_types_without_texts_and_maps_have_no_check() -> None:
+    inside = [pa.list_(pa.int32()), pa.binary(), pa.dictionary(pa.int32(), pa.binary())]
+    assert write_check(pa.struct([(str(kind), kind) for kind in inside])) is None

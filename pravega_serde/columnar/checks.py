@@ -1,6 +1,7 @@
-"""Check that texts are UTF-8. Neither Arrow nor Spark checks the bytes of a string column.
+"""Check columns for values that no format writes. Neither Arrow nor Spark checks for them.
 
-A format would write such bytes unchanged, and no reader could read the event.
+- Texts that are not UTF-8: a format would write the bytes unchanged, and no reader could read the event.
+- Maps with a key twice: readers, and some formats, keep only one of the entries.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar.arrays import as_text, dictionary_values, list_items, map_entries
+from pravega_serde.columnar.arrays import as_text, dictionary_values, list_items, map_entries, with_repeated_key
 from pravega_serde.columnar.types import family
 
-#: Returns the path of a text that is not UTF-8 (``.name[]``) in a column, or None.
-Check = Callable[[pa.Array], str | None]
+#: Path of a value (``.name[]``), and the reason why no format writes it.
+Fault = tuple[str, str]
+#: Returns a fault in a column, or None.
+Check = Callable[[pa.Array], Fault | None]
 
 
-def utf8_check(kind: pa.DataType) -> Check | None:
-    """Return the check of columns of a type, which has no views; None for a type without texts."""
+def write_check(kind: pa.DataType) -> Check | None:
+    """Return the check of columns of a type, which has no views; None for a type without texts and maps."""
     match family(kind):
         case "text":
             return _check_texts
@@ -47,12 +50,12 @@ def first_not_utf8(column: pa.Array) -> int | None:
     return None if wrong is None else int(np.argmax(wrong))
 
 
-def _check_texts(column: pa.Array) -> str | None:
-    return None if first_not_utf8(column) is None else ""
+def _check_texts(column: pa.Array) -> Fault | None:
+    return None if first_not_utf8(column) is None else ("", "a text is not UTF-8")
 
 
 def _dictionary_check(kind: pa.DictionaryType) -> Check | None:
-    inner = utf8_check(kind.value_type)
+    inner = write_check(kind.value_type)
     if inner is None:
         return None
     # The dictionary may have values that no row refers to.
@@ -60,38 +63,38 @@ def _dictionary_check(kind: pa.DictionaryType) -> Check | None:
 
 
 def _items_check(kind: pa.DataType) -> Check | None:
-    inner = utf8_check(kind.value_type)
+    inner = write_check(kind.value_type)
     if inner is None:
         return None
     return lambda column: _below("[]", inner(list_items(column)[1]))
 
 
-def _entries_check(kind: pa.MapType) -> Check | None:
-    key, item = utf8_check(kind.key_type), utf8_check(kind.item_type)
-    if key is None and item is None:
-        return None
+def _entries_check(kind: pa.MapType) -> Check:
+    key, item = write_check(kind.key_type), write_check(kind.item_type)
 
-    def check(column: pa.Array) -> str | None:
-        _, keys, items = map_entries(column)
+    def check(column: pa.Array) -> Fault | None:
+        lengths, keys, items = map_entries(column)
         found = None if key is None else key(keys)
+        if found is None and with_repeated_key(lengths, keys).any():
+            found = "", "a map has a key twice: keep one of the two entries"
         return _below("{}", found if found is not None or item is None else item(items))
 
     return check
 
 
 def _fields_check(kind: pa.StructType) -> Check | None:
-    checks = [(place, f".{entry.name}", utf8_check(entry.type)) for place, entry in enumerate(kind)]
+    checks = [(place, f".{entry.name}", write_check(entry.type)) for place, entry in enumerate(kind)]
     inside = [(place, step, check) for place, step, check in checks if check is not None]
     if not inside:
         return None
 
-    def check_fields(column: pa.Array) -> str | None:
+    def check_fields(column: pa.Array) -> Fault | None:
         fields = column.flatten()
         found = (_below(step, check(fields[place])) for place, step, check in inside)
-        return next((path for path in found if path is not None), None)
+        return next((fault for fault in found if fault is not None), None)
 
     return check_fields
 
 
-def _below(step: str, path: str | None) -> str | None:
-    return None if path is None else step + path
+def _below(step: str, fault: Fault | None) -> Fault | None:
+    return None if fault is None else (step + fault[0], fault[1])
