@@ -222,11 +222,11 @@ def _merged_record(own: Record, wanted: pa.StructType, derived: Record) -> Recor
 
 
 def _merged_field(own: Field, wanted: pa.DataType, derived: Field) -> Field:
-    """Merge a field. It keeps its registered name and aliases, and its default if that still fits."""
+    """Merge a field. It keeps its registered name, aliases and default, so a wider column has the same values."""
     kind = _merged(own.type, wanted, derived.type)
     if kind is own.type:
         return own
-    return replace(own, type=kind, default=derived.default if derived.default is not MISSING else own.default)
+    return replace(own, type=kind, default=derived.default if own.default is MISSING else own.default)
 
 
 def _check_readable(own: Type, made: Type, name: str) -> None:

@@ -87,6 +87,38 @@ def test_an_avro_reader_promotes_and_fills() -> None:
     assert reader.info.type == "shop.Order"
 
 
+@pytest.mark.parametrize(
+    ("kind", "default", "column", "value"),
+    [
+        ("int", 7, pa.int32(), 7),
+        ("int", 7, pa.int64(), 7),
+        ("int", 7, pa.float64(), 7.0),
+        ("long", 7, pa.int32(), 7),
+        (["int", "null"], 7, pa.int64(), 7),
+        (["null", "int"], None, pa.int64(), None),
+        ({"type": "array", "items": "int"}, [1], pa.list_(pa.field("element", pa.int64())), [1]),
+        ({"type": "map", "values": "int"}, {"a": 1}, pa.map_(pa.string(), pa.int64()), [("a", 1)]),
+    ],
+)
+def test_an_avro_column_of_another_width_has_the_registered_default(
+    kind: Any, default: Any, column: pa.DataType, value: Any
+) -> None:
+    first = {"type": "record", "name": "shop.Order", "fields": [{"name": "id", "type": "long"}]}
+    second = {**first, "fields": [*first["fields"], {"name": "cups", "type": kind, "default": default}]}
+    reader = avro_reader_for(event_type(second, format="avro").info, pa.struct([("cups", column)]))
+    event = AvroSerializer(first).serialize({"id": 1})
+    resolved = AvroSerializer(first, reader_schema=reader.info.data.decode())
+    assert resolved.decode_column(pa.array([event])).field("cups").to_pylist() == [value]
+
+
+def test_a_default_that_a_narrower_column_cannot_hold_is_an_error_where_it_is_used() -> None:
+    first = {"type": "record", "name": "shop.Order", "fields": [{"name": "id", "type": "long"}]}
+    second = {**first, "fields": [*first["fields"], {"name": "cups", "type": "long", "default": 1 << 40}]}
+    reader = avro_reader_for(event_type(second, format="avro").info, pa.struct([("cups", pa.int32())]))
+    with pytest.raises(SchemaError, match=r"the default of field 'cups' does not fit its type"):
+        AvroSerializer(first, reader_schema=reader.info.data.decode())
+
+
 INNER = {"type": "record", "name": "Point", "namespace": "geo", "fields": [
     {"name": "x", "type": "int"},
     {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}},
