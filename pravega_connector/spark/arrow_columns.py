@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, NullType, StructField, StructType
 
 from pravega_connector.errors import ColumnTypeError
 from pravega_connector.rows.options.common import FormatOptions, RegistryOptions
@@ -35,6 +35,7 @@ def arrow_columns(schema: StructType, options: FormatOptions | None = None) -> p
     if isinstance(options, RegistryOptions) and options.from_registry:
         variants = False
     _check_names(schema, "the DataFrame", "column")
+    schema = _with_nullable_voids(schema)
     for field in schema:
         _check(field.dataType, field.name, variants)
         try:
@@ -43,6 +44,16 @@ def arrow_columns(schema: StructType, options: FormatOptions | None = None) -> p
             name = field.dataType.simpleString()
             raise ColumnTypeError(f"column {field.name!r} is {name}, which has no Arrow type: cast it") from error
     return arrow_schema(schema)
+
+
+def _with_nullable_voids(kind: Any) -> Any:
+    """Return the type with nullable items of VOID, unlike those of ``array()``: Arrow has no others."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, _with_nullable_voids(f.dataType), f.nullable, f.metadata) for f in kind])
+    if isinstance(kind, ArrayType):
+        item = _with_nullable_voids(kind.elementType)
+        return ArrayType(item, kind.containsNull or isinstance(item, NullType))
+    return kind
 
 
 def _check(kind: DataType, path: str, variants: bool) -> None:

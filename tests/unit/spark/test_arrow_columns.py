@@ -28,6 +28,8 @@ from pravega_serde.errors import PravegaError, SchemaError
 TEXT = StringType()
 #: TIME, which Spark 4.0 does not have.
 TIMES = [types.TimeType(6)] if hasattr(types, "TimeType") else []
+#: Type of ``struct(array())``.
+EMPTY = StructType().add("a", ArrayType(NullType(), containsNull=False))
 WHERE = {"controller": "tcp://127.0.0.1:1", "stream": "a/b"}
 
 
@@ -70,7 +72,7 @@ def reader(options: dict[str, str], kind: DataType) -> None:
 
 
 @pytest.mark.parametrize("made", [writer, reader])
-@pytest.mark.parametrize("kind", [VariantType(), ArrayType(VariantType()), ArrayType(NullType())])
+@pytest.mark.parametrize("kind", [VariantType(), ArrayType(VariantType()), ArrayType(NullType()), EMPTY])
 @pytest.mark.parametrize("options", [{"format": "json"}, {"format": "cbor"}])
 def test_formats_of_json_values_have_variants_and_empty_lists(made, kind: DataType, options: dict[str, str]) -> None:
     made(options, kind)
