@@ -577,7 +577,10 @@ def check_order(start: StreamCut, end: StreamCut) -> None:
 
 
 def _reversed(start: StreamCut, where: str) -> MalformedStreamCutError:
-    return MalformedStreamCutError(f"the end cut of {start.stream} is before the start cut ({where}): swap them")
+    return MalformedStreamCutError(
+        f"the end cut of {start.stream} is before the start cut ({where}): swap them, or omit the end if the query "
+        "of a checkpoint has read past it"
+    )
 
 
 def check_scaling(

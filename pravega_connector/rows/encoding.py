@@ -254,7 +254,7 @@ def _raw_encoder(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
     if extra := [name for name in names if name not in (_EVENT, key, options.event_time_column)]:
         raise ColumnTypeError(
             f"columns {', '.join(extra)} would not be written: select only 'event' and 'routing_key', or set option "
-            "'format'"
+            "'format' (for INSERT, in the options of the SQL table)"
         )
     return EventEncoder((_EVENT,), True, None, router)
 
