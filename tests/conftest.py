@@ -212,16 +212,10 @@ def on_kit(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="module")
-def pravega(on_kit: bool, request: pytest.FixtureRequest) -> Iterator[LocalPravega | InProcessPravega]:
-    """Pravega server of this file, which other files share. Its end is an error of the file in which it ends."""
+def pravega(on_kit: bool, request: pytest.FixtureRequest) -> LocalPravega | InProcessPravega:
+    """Pravega server of this file, which other files share."""
     server: LocalPravega | InProcessPravega = request.getfixturevalue("kit_pravega" if on_kit else "real_pravega")
-    try:
-        _ = server.config
-    except LocalServerError:
-        server.close()
-        server.start()
-    yield server
-    _ = server.config
+    return server
 
 
 @pytest.fixture(scope="module")
@@ -231,9 +225,18 @@ def registry(on_kit: bool, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def config(pravega: LocalPravega, scope: str) -> PravegaConfig:
-    """Configuration for the shared server, with the test's own scope."""
-    return pravega.config.with_scope(scope)
+def config(pravega: LocalPravega | InProcessPravega, scope: str) -> Iterator[PravegaConfig]:
+    """Configuration for the shared server, with the test's own scope.
+
+    The end of the server is an error of the test in which it ends, and the next test starts a new one.
+    """
+    try:
+        _ = pravega.config
+    except LocalServerError:
+        pravega.close()
+        pravega.start()
+    yield pravega.config.with_scope(scope)
+    _ = pravega.config
 
 
 @pytest.fixture(scope="module")
