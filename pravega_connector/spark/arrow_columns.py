@@ -42,7 +42,9 @@ def arrow_columns(schema: StructType, options: FormatOptions | None = None) -> p
             arrow_type(field.dataType)
         except (TypeError, ValueError) as error:
             name = field.dataType.simpleString()
-            raise ColumnTypeError(f"column {field.name!r} is {name}, which has no Arrow type: cast it") from error
+            raise ColumnTypeError(
+                f"column {field.name!r} is {name}, which has no Arrow type: cast it, for example to STRING"
+            ) from error
     return arrow_schema(schema)
 
 

@@ -33,8 +33,8 @@ _MEANT: Final = {
         "start_stream_cut": "startingoffsets startingoffsetsbytimestamp startingtimestamp startingtime startingversion "
         "startingposition initialposition auto.offset.reset from_beginning start begin from offset",
         "end_stream_cut": "endingoffsets endingoffsetsbytimestamp endingtimestamp endingversion end until to",
-        "max_rows_per_trigger": "maxoffsetspertrigger maxfilespertrigger limit max_events max_messages max_rows "
-        "batch_size",
+        "max_rows_per_trigger": "maxoffsetspertrigger maxfilespertrigger max_events_per_trigger limit max_events "
+        "max_messages max_rows batch_size",
         "max_bytes_per_trigger": "max_bytes",
         "min_partitions": "parallelism",
         "min_partitions default_num_segments": "partitions num_partitions segments num_segments",
