@@ -103,6 +103,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if changing := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"names of tests have addresses, and other ones in each process: {changing}")
     servers = config.getoption("--pravega")
     both = files_on_kit(items)
     config.stash[_ON_KIT] = {item.path for item in items} if servers == "kit" else both if servers == "mixed" else set()

@@ -248,7 +248,6 @@ def test_pandas_malformed_events():
         [1, 2],
         None,
     ],
-    ids=lambda values: str(values)[:40],
 )
 def test_pandas_values_without_an_arrow_type_are_refused(values: Any):
     for convert in (encode, decode):
