@@ -69,6 +69,7 @@ __all__ = [
     "SourceUnreadableError",
     "StepUndecidedError",
     "StepsStateError",
+    "StoreFailureError",
     "StreamExistsError",
     "StreamNotFoundError",
     "StreamSealedError",
@@ -450,6 +451,18 @@ class SegmentStoreError(ConnectorError):
 
     code = "PRAVEGA-SEGMENT-STORE"
     fault = "remote"
+
+
+class StoreFailureError(SegmentStoreError):
+    """A segment store failed while it answered a read; a retry may succeed.
+
+    Cause: an exception in the store, such as a race between its cache and the read.
+
+    Fix: retry. If the error returns, find the failed read in the log of the segment store, and fix its cause there.
+    """
+
+    code = "PRAVEGA-STORE-FAILURE"
+    retriable = True
 
 
 class ConnectionLostError(SegmentStoreError):

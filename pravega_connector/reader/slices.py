@@ -17,7 +17,7 @@ from pravega_connector.core import arguments
 from pravega_connector.core.connection import Connection
 from pravega_connector.errors import ConnectionLostError, DataLossError, NoSuchSegmentError, SegmentTruncatedError
 from pravega_connector.notebook import table
-from pravega_connector.stores.segment_stores import SegmentStores, error_of
+from pravega_connector.stores.segment_stores import SegmentStores, read_error_of
 from pravega_connector.stores.segments import Lineage, tail_cut
 from pravega_connector.wire import (
     EVENT_HEADER_SIZE,
@@ -207,7 +207,7 @@ def read_chunks(stores: SegmentStores, piece: SegmentSlice) -> Generator[memoryv
         reply = connection.receive(deadline)
         if not isinstance(reply, SegmentRead):
             plan.check(reply)
-            stores.confirm(stream, segment_id, error_of(reply, name), deadline)
+            stores.confirm(stream, segment_id, read_error_of(reply, name), deadline)
         assert isinstance(reply, SegmentRead)
         chunks = [data for _, data in plan.receive(reply)]
         if not len(reply.data):  # the store's container of the segment is shutting down

@@ -44,7 +44,7 @@ from pravega_connector.errors import (
     WrongHostError,
 )
 from pravega_connector.reader.slices import EventBatch, Select, data_loss
-from pravega_connector.stores.segment_stores import SegmentStores, error_of
+from pravega_connector.stores.segment_stores import SegmentStores, error_of, read_error_of
 from pravega_connector.stores.segments import Lineage
 from pravega_connector.wire import (
     READ_CHUNK,
@@ -440,7 +440,7 @@ class TailReader(HintedNames, ProcessBound):
             return None
         if isinstance(reply, SegmentRead):
             return self._take_data(reply, tail)
-        error = error_of(reply, tail.name)
+        error = read_error_of(reply, tail.name)
         if isinstance(error, SegmentSealedError):
             self._begin("end", tail.id, partial(self._learn_end, tail.id), tail)
         elif isinstance(error, SegmentTruncatedError | NoSuchSegmentError):

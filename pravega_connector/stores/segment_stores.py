@@ -38,6 +38,7 @@ from pravega_connector.errors import (
     SegmentSealedError,
     SegmentStoreError,
     SegmentTruncatedError,
+    StoreFailureError,
     StreamNotFoundError,
     TableNotFoundError,
     TokenExpiredError,
@@ -121,6 +122,12 @@ def error_of(reply: Message, segment: str) -> SegmentStoreError:  # noqa: PLR091
             return SegmentStoreError(f"segment {segment}: {text[:_REASON_CHARACTERS]}")
         case _:
             return UnexpectedReplyError.of(f"the store of segment {segment}", reply)
+
+
+def read_error_of(reply: Message, segment: str) -> SegmentStoreError:
+    """Return the error for a refusal of a read. As in Java's AsyncSegmentInputStreamImpl, a failure may pass."""
+    error = error_of(reply, segment)
+    return StoreFailureError(error.message) if isinstance(reply, ErrorMessage) else error
 
 
 def _token_end(token: str) -> float:

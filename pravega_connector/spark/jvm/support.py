@@ -31,7 +31,7 @@ from pravega_connector.spark.jvm.messages import answered, place_fields, unpacke
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.data_loss import pass_over
 from pravega_connector.spark.source.offset_planner import OPEN_END
-from pravega_connector.stores.segment_stores import SegmentPlace, error_of
+from pravega_connector.stores.segment_stores import SegmentPlace, read_error_of
 from pravega_connector.wire import FrameParser, RangeRead, SegmentRead, StreamName, segment_name
 from pravega_connector.wire.codec import decode
 from pravega_serde.errors import PravegaError
@@ -201,7 +201,7 @@ def _failure(
                 plan = RangeRead(name, request["position"], request["end"])
                 plan.in_flight(dict(request.get("in_flight", ())))
                 plan.check(reply)
-                client.stores.confirm(stream, segment_id, error_of(reply, name), deadline)
+                client.stores.confirm(stream, segment_id, read_error_of(reply, name), deadline)
     except PravegaError as error:
         return error
     raise AssertionError(f"{request['do']} is not a failure")

@@ -96,6 +96,7 @@ def test_reads_continue_through_faults_of_the_stores(write, client, load, praveg
     pravega.faults.drop_before("read", times=2)
     pravega.faults.drop_after("read", times=2)
     pravega.faults.segment_moved("read", times=2)
+    pravega.faults.fail("read", times=2)
     pravega.faults.repeat_reply("read", times=1)
     assert sorted(row[-1] for row in rows(load())) == sorted(events)
     assert pravega.faults.pending == 0

@@ -36,11 +36,15 @@ def test_a_writer_comes_through(pravega, pravega_client, pravega_stream, fault, 
     assert list(pravega_client.read(pravega_stream)) == EVENTS
 
 
-@pytest.mark.parametrize("fault", ["drop_before", "drop_after", "segment_moved"])
+@pytest.mark.parametrize("fault", ["drop_before", "drop_after", "segment_moved", "fail"])
 def test_a_reader_comes_through(pravega, pravega_client, pravega_stream, fault):
     write(pravega_client, pravega_stream)
     getattr(pravega.faults, fault)("read")
     assert list(pravega_client.read(pravega_stream)) == EVENTS
+    assert pravega.faults.pending == 0
+    getattr(pravega.faults, fault)("read")
+    with pravega_client.follow(pravega_stream, start="earliest") as reader:
+        assert reader.poll(10).events.to_pylist() == EVENTS
     assert pravega.faults.pending == 0
 
 
