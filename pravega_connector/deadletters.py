@@ -18,12 +18,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Protocol, Self
 
-from pravega_connector.atomic_file import WholeFile
 from pravega_connector.core.events import MAX_EVENT_SIZE
 from pravega_connector.reader.slices import EventBatch, SegmentSlice
 from pravega_connector.single_segment.conditional_append import NumberedAppender
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamName
+from pravega_serde.atomic_file import WholeFile
 from pravega_serde.errors import DeserializationError
 
 __all__ = ["LETTER_SCHEMA", "FileLetters", "LetterBox", "SliceReading", "StreamLetters", "letters_of"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pravega_serde.errors import Fault, PravegaError
+from pravega_serde.errors import Fault, OutputFileError, PravegaError
 from pravega_serde.public_names import unknown_names
 
 __all__ = [
@@ -1120,18 +1120,6 @@ class InputLostError(ConnectorError):
 
     code = "PRAVEGA-INPUT-LOST"
     fault = "remote"
-    retriable = True
-
-
-class OutputFileError(ConnectorError):
-    """A file or standard output cannot be written; no partial file is left under its name.
-
-    Cause: the disk is full, a permission is missing, the folder does not exist, or standard output is closed.
-
-    Fix: free disk space or name another file, then run the same command again.
-    """
-
-    code = "PRAVEGA-OUTPUT-FILE"
     retriable = True
 
 

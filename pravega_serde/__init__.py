@@ -100,7 +100,7 @@ else:
             "envelopes": "ChangeDeserializer Envelope Enveloped RowChange change_type distinct_changes",
             "errors": (
                 "CredentialError CredentialUnavailableError DecryptionError DeserializationError EncryptionKeyError "
-                "ForkedError LimitExceededError MissingExtraError MissingKeyError PravegaError "
+                "ForkedError LimitExceededError MissingExtraError MissingKeyError OutputFileError PravegaError "
                 "RegistryAuthenticationError RegistryConflictError RegistryError RegistryNotFoundError "
                 "RegistryPermissionError RegistryProtocolError RegistryRequestError RegistryUnavailableError "
                 "SchemaError SerdeError SerializationError StaleCodeError "

@@ -8,9 +8,9 @@ import stat
 import uuid
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, ClassVar, Final
+from typing import BinaryIO, Final
 
-from pravega_serde.errors import PravegaError, SerdeError
+from pravega_serde.errors import OutputFileError
 
 # Bytes of one write to the file, however small the pieces of the format are.
 _BUFFER: Final = 1 << 20
@@ -23,11 +23,9 @@ class WholeFile:
     process leaves it. Several writers of one file do not disturb each other: the last one to end replaces the others.
     A file that is replaced keeps its permissions, and a symbolic link stays: it leads to the new file.
 
-    Raises ``refusal`` for a missing folder, missing permission, a full disk, and for the name of a device, a pipe or a
-    folder.
+    Raises OutputFileError for a missing folder, missing permission, a full disk, and for the name of a device, a pipe
+    or a folder.
     """
-
-    refusal: ClassVar[type[PravegaError]] = SerdeError
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve() if path.is_symlink() else path
@@ -37,7 +35,7 @@ class WholeFile:
         try:
             known = self.path.stat() if self.path.exists() else None
             if known is not None and not stat.S_ISREG(known.st_mode):
-                raise self.refusal(f"{self.path} is not a file, and is not replaced by one: choose another name")
+                raise OutputFileError(f"{self.path} is not a file, and is not replaced by one: choose another name")
             self._file = self._part.open("xb", buffering=_BUFFER)
             if known is not None:
                 os.fchmod(self._file.fileno(), stat.S_IMODE(known.st_mode))
@@ -71,8 +69,8 @@ class WholeFile:
             self._file.close()
         self._part.unlink(missing_ok=True)
 
-    def _refused(self, error: OSError) -> PravegaError:
-        return self.refusal(
+    def _refused(self, error: OSError) -> OutputFileError:
+        return OutputFileError(
             f"the file {self.path} cannot be written: {error.strerror or error}; the incomplete file was removed; "
             "check free space and permissions, then repeat the command"
         )

@@ -17,6 +17,7 @@ __all__ = [
     "LimitExceededError",
     "MissingExtraError",
     "MissingKeyError",
+    "OutputFileError",
     "PravegaError",
     "RegistryAuthenticationError",
     "RegistryConflictError",
@@ -100,6 +101,18 @@ class ForkedError(PravegaError):
     """
 
     code = "PRAVEGA-FORKED"
+
+
+class OutputFileError(PravegaError):
+    """A file or standard output cannot be written; no partial file is left under its name.
+
+    Cause: the disk is full, a permission is missing, the folder does not exist, or standard output is closed.
+
+    Fix: free disk space or name another file, then run the same command again.
+    """
+
+    code = "PRAVEGA-OUTPUT-FILE"
+    retriable = True
 
 
 class SerdeError(PravegaError):

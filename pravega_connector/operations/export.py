@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pravega_connector.atomic_file import WholeFile
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.reader.slices import EventBatch, ReadRange, range_between, read_ranges
@@ -35,6 +34,7 @@ from pravega_connector.rows.options import parse_options, texts
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.rows.pickled import Pickled
 from pravega_connector.wire import StreamCut
+from pravega_serde.atomic_file import WholeFile
 from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.errors import SchemaError
 from pravega_serde.json import JsonSerializer

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pravega_serde.atomic_file import WholeFile
-from pravega_serde.errors import SerdeError, StaleCodeError
+from pravega_serde.errors import OutputFileError, StaleCodeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +25,14 @@ class GeneratedCode:
 
         Each file is replaced as a whole. It keeps its permissions, and a symbolic link stays.
         ``path`` is the folder of the files, which is created. If there is one file, ``path`` can be its name: a path
-        with a suffix that is not a folder. Raises :class:`SerdeError` for a file that cannot be written.
+        with a suffix that is not a folder. Raises :class:`OutputFileError` for a file that cannot be written.
         """
         written = []
         for file, text in self._placed(path):
             try:
                 file.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise SerdeError(f"cannot write {file}: {error.strerror or error}; check the path") from error
+                raise OutputFileError(f"cannot write {file}: {error.strerror or error}; check the path") from error
             with WholeFile(file) as sink:
                 sink.write(text.encode())
             written.append(file)

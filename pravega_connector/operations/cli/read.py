@@ -14,7 +14,6 @@ from typing import Any, BinaryIO, Final
 
 import click
 
-from pravega_connector.atomic_file import WholeFile
 from pravega_connector.client import EventBatch, PravegaClient, StreamCut
 from pravega_connector.errors import ConfigError
 from pravega_connector.operations.cli import arguments
@@ -25,6 +24,7 @@ from pravega_connector.operations.monitoring import segment_label
 from pravega_connector.reader.slices import SegmentSlice, read_slice, slices_between
 from pravega_connector.rows.options import CommonOptions
 from pravega_connector.stores.segments import Lineage
+from pravega_serde.atomic_file import WholeFile
 from pravega_serde.errors import DeserializationError
 from pravega_serde.json import JsonSerializer
 from pravega_serde.registry import deserializer, event_type

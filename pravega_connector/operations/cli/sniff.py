@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from pravega_connector.atomic_file import WholeFile
 from pravega_connector.errors import ConfigError
 from pravega_connector.operations.cli import arguments
 from pravega_connector.operations.cli.command_group import examples
 from pravega_connector.operations.cli.scanned_events import scan_options, scanned
+from pravega_serde.atomic_file import WholeFile
 from pravega_serde.registry import RegistryConfig
 from pravega_serde.registry.settings import serializer_config
 from pravega_serde.registry.stores import store_of

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from pravega_connector.atomic_file import WholeFile
 from pravega_connector.errors import IngestError, OutputFileError, SourceChangedError
 from pravega_connector.operations.ingest.encode import Encoding
 from pravega_connector.operations.ingest.feed import Draft, Piece
 from pravega_connector.operations.ingest.replayable import Chunk, RecordSource, Rejected
 from pravega_connector.operations.ingest.targets import Parts
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction
+from pravega_serde.atomic_file import WholeFile
 
 # Minimum bytes of a chunk that is written separately, and maximum number of smaller chunks that are written together.
 _LARGE: Final = 1 << 16

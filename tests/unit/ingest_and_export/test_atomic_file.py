@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pravega_connector.atomic_file import WholeFile
 from pravega_connector.errors import OutputFileError
+from pravega_serde.atomic_file import WholeFile
 from tests.support.small_files import no_file_beyond
 
 

@@ -19,6 +19,7 @@ import pytest
 from pravega_serde import (
     JavaObject,
     JavaType,
+    OutputFileError,
     SchemaError,
     SerdeError,
     StaleCodeError,
@@ -260,7 +261,7 @@ def test_files_are_written_and_compared(tmp_path):
     (tmp_path / "com/example/B.java").unlink()
     with pytest.raises(StaleCodeError, match=r"B\.java cannot be read \(No such file"):
         code.check(tmp_path)
-    with pytest.raises(SerdeError, match="cannot write"):
+    with pytest.raises(OutputFileError, match="cannot write"):
         code.write(tmp_path / "com/example/A.java")
 
 
@@ -275,7 +276,7 @@ def test_links_and_permissions_of_files_stay(tmp_path):
     assert link.is_symlink()
     assert made.read_text() == "a\n"
     assert stat.S_IMODE(made.stat().st_mode) == 0o600
-    with pytest.raises(SerdeError, match=r"pipe\.py is not a file, and is not replaced by one"):
+    with pytest.raises(OutputFileError, match=r"pipe\.py is not a file, and is not replaced by one"):
         code.write(pipe)
     assert pipe.is_fifo()
 

@@ -45,8 +45,11 @@ def test_columns_have_arrow_types() -> None:
         (StructType().add("v", VariantType()), r"column 'a\.v' is VARIANT"),
         (ArrayType(VariantType()), "column 'a' is VARIANT"),
         (MapType(TEXT, VariantType()), "column 'a' is VARIANT"),
-        (CalendarIntervalType(), "column 'a' is interval, which has no Arrow type: cast it, for example to STRING"),
-        (YearMonthIntervalType(), "column 'a' is interval year to month, which has no Arrow type: cast it, for example to STRING"),
+        (CalendarIntervalType(), "column 'a' is interval, which has no Arrow type: cast it, for"),
+        (
+            YearMonthIntervalType(),
+            "column 'a' is interval year to month, which has no Arrow type: cast it, for example to STRING",
+        ),
         (ArrayType(YearMonthIntervalType()), "column 'a' is array<interval year to month>, which has no Arrow type"),
         (StructType().add("b", TEXT).add("b", TEXT), "column 'a' has two fields 'b'"),
     ],
