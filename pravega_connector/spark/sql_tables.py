@@ -27,14 +27,14 @@ from typing import Final
 from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
 from pravega_connector.errors import ColumnTypeError, ConfigError
-from pravega_connector.rows.options import CommonOptions
 from pravega_connector.rows.options.sink import TARGET_STREAM
+from pravega_connector.rows.options.source import SourceOptions
 
 _KEY: Final = "pravega.options"
 # Schemas are shown and logged: secrets stay out of them and come from the environment of the processes.
 _SECRET: Final = frozenset(
     {"username", "registry_username", "also_registry_username", "auth_method"}
-    | {f.name for f in fields(CommonOptions) if f.metadata.get("secret")}
+    | {f.name for f in fields(SourceOptions) if f.metadata.get("secret")}
 )
 # What a table always has: the name of its format, and the path of its directory.
 _ALWAYS: Final = frozenset({"provider", "path"})

@@ -1,9 +1,13 @@
 """Options that a table's columns carry."""
 
+from dataclasses import fields
+
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, VarcharType
 
 from pravega_connector.errors import ColumnTypeError, ConfigError, UnknownOptionError
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.sql_tables import (
     explains_alterations,
     is_table,
@@ -14,11 +18,15 @@ from pravega_connector.spark.sql_tables import (
 )
 
 COLUMNS = StructType([StructField("id", LongType(), metadata={"k": "v"}), StructField("item", StringType())])
-OPTIONS = {"stream": "a/b", "password": "secret", "auth_token": "secret", "provider": "pravega", "path": "/warehouse/t"}
+SECRETS = dict.fromkeys(
+    [each.name for kind in (SourceOptions, SinkOptions) for each in fields(kind) if each.metadata.get("secret")],
+    "secret",
+)
+OPTIONS = {"stream": "a/b", **SECRETS, "provider": "pravega", "path": "/warehouse/t"}
 # As Spark passes them when the table is created: each option twice, next to the properties of the table.
 CREATED = {
     **OPTIONS,
-    **{f"option.{name}": OPTIONS[name] for name in ("stream", "password", "auth_token")},
+    **{f"option.{name}": OPTIONS[name] for name in ("stream", *SECRETS)},
     "comment": "orders of the shop",
     "owner": "ann",
     "team": "sales",
@@ -41,6 +49,7 @@ def test_options_travel_with_the_columns_but_secrets_do_not():
     assert is_table(CREATED)
     carried = with_options(COLUMNS, own_options(CREATED))
     assert StructType.fromJson(carried.jsonValue()) == carried
+    assert "also_registry_password" in SECRETS
     assert "secret" not in carried.json()
     assert carried[0].metadata["k"] == "v"
     for fitted in (True, False):
