@@ -18,8 +18,17 @@ _TABLE: Final = "table"
 _STREAMS: Final = ("stream", "path", "paths", "stream_pattern")
 # A SQL table has the path of its directory in Spark's catalog.
 _PATH: Final = "path"
-# Options with the credentials of the user.
-_CREDENTIALS: Final = frozenset({"username", "password", "token", "auth_method", "auth_token"})
+_OF_A_USER: Final = [
+    "username",
+    "password",
+    "token",
+    "auth_method",
+    "auth_token",
+    "keycloak_file",
+    "credential_provider",
+]
+# Options with the credentials of the user of Pravega, and of each registry.
+_CREDENTIALS: Final = [{prefix + name for name in _OF_A_USER} for prefix in ("", "registry_", "also_registry_")]
 # The mode of a source, and of the sink of a table: two options, so a default of the one is not for the other.
 _MODE: Final = "mode"
 
@@ -42,8 +51,8 @@ def all_names() -> frozenset[str]:
 def stream_options(kind: type[T], given: Mapping[str, str], defaults: Mapping[str, str]) -> T:
     """Parse the options of a read or write of streams.
 
-    ``defaults`` apply to options that are not given; the credentials count as one. Raises ConfigError for options of
-    tables, and the errors of parse_options.
+    ``defaults`` apply to options that are not given; the credentials of a server count as one option. Raises
+    ConfigError for options of tables, and the errors of parse_options.
     """
     others = [name for name in given if name.lower() not in _stream_names()]
     for name in others:
@@ -77,8 +86,11 @@ def table_options(kind: type[T], given: Mapping[str, str], defaults: Mapping[str
 def with_defaults(given: Mapping[str, str], defaults: Mapping[str, str], kind: type[Any]) -> dict[str, str]:
     """Return the options, with the defaults that this kind of options has."""
     own = known_names(kind)
-    others = _CREDENTIALS if any(name.lower() in _CREDENTIALS for name in given) else frozenset()
-    return {name: value for name, value in defaults.items() if name in own - others} | dict(given)
+    taken = {own.get(name.lower()) for name in given}
+    for credentials in _CREDENTIALS:
+        if taken & credentials:
+            taken |= credentials
+    return {name: value for name, value in defaults.items() if name in own and own[name] not in taken} | dict(given)
 
 
 def _value(given: Mapping[str, str], wanted: str) -> str | None:
@@ -86,8 +98,8 @@ def _value(given: Mapping[str, str], wanted: str) -> str | None:
 
 
 def _stream_names() -> frozenset[str]:
-    return known_names(SourceOptions) | known_names(SinkOptions)
+    return frozenset(known_names(SourceOptions) | known_names(SinkOptions))
 
 
 def _table_names() -> frozenset[str]:
-    return known_names(TableSourceOptions) | known_names(TableSinkOptions)
+    return frozenset(known_names(TableSourceOptions) | known_names(TableSinkOptions))

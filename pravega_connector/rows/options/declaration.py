@@ -135,7 +135,11 @@ def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collecti
     unknown: list[str] = []
     for name, value in sorted((key.lower(), value) for key, value in raw.items()):
         if name in known:
-            values[known[name].name] = known[name].metadata["parse"](name, value)
+            own, parsed = known[name].name, known[name].metadata["parse"](name, value)
+            if values.setdefault(own, parsed) != parsed:
+                alias = known[own].metadata.get("alias")
+                also = f" ({alias!r} is another name of it)" if alias else ""
+                raise ConfigError(f"option {own!r} has two values{also}: set it once")
         elif name not in _SPARKS_OWN and name not in also_known:
             unknown.append(name)
     for name in unknown:
@@ -154,9 +158,9 @@ def option_hint(name: str, *known: Collection[str]) -> str:
     return next(filter(None, hints), "; 'pravega-serde options' lists all options.")
 
 
-def known_names(kind: type[Any]) -> frozenset[str]:
-    """Return names and aliases of the options, in lower case."""
-    return frozenset(_known(kind))
+def known_names(kind: type[Any]) -> dict[str, str]:
+    """Return names and aliases of the options, in lower case, with the names of their options."""
+    return {name: each.name for name, each in _known(kind).items()}
 
 
 def _known(kind: type[Any]) -> dict[str, Field[Any]]:

@@ -78,6 +78,11 @@ def test_finds_several_streams(text: str, name: str):
 
 def test_the_scala_connectors_name_of_the_limit():
     assert source(path="a/b", approx_bytes_per_trigger="500").max_bytes_per_trigger == 500
+    assert source(path="a/b", approx_bytes_per_trigger="500", max_bytes_per_trigger="500").max_bytes_per_trigger == 500
+    with pytest.raises(ConfigError, match="'approx_bytes_per_trigger' is another name of it"):
+        source(path="a/b", approx_bytes_per_trigger="500", max_bytes_per_trigger="400")
+    with pytest.raises(ConfigError, match="option 'mode' has two values: set it once"):
+        source(path="a/b", mode="PERMISSIVE", Mode="FAILFAST")
 
 
 def test_several_streams_of_one_scope():

@@ -82,6 +82,25 @@ def test_a_session_has_a_cluster_and_options(monkeypatch):
         configure(session, colums="event")
 
 
+@pytest.mark.parametrize(
+    ("defaults", "given"),
+    [
+        ({"max_bytes_per_trigger": 9}, {"approx_bytes_per_trigger": "5"}),
+        ({"inferSchema": True}, {"infer_schema": "false"}),
+        ({"keycloak_file": "/k.json"}, {"username": "ann", "password": "p"}),
+        ({"username": "ann", "password": "p"}, {"credential_provider": "own.module:name"}),
+        ({"registry_username": "ann", "registry_password": "p"}, {"registry_token": "t"}),
+        ({"also_registry_token": "t"}, {"also_registry_credential_provider": "own.module:name"}),
+    ],
+)
+def test_options_replace_defaults_with_another_name_of_the_same(defaults: dict[str, Any], given: dict[str, str]):
+    session: Any = Session()
+    configure(session, PravegaConfig(), **defaults, fail_on_data_loss=False)
+    found = made(session, **given)
+    assert found.keys() & {name.lower() for name in (*defaults, *given)} == given.keys()
+    assert found["fail_on_data_loss"] == "false"
+
+
 class Builder:
     """As much of a builder as is used: its settings, and the session that it starts."""
 
