@@ -23,7 +23,8 @@ from pravega_serde.serializer_interface import Serializer
 
 _EVENT: Final = "event"
 _ROUTING_KEY: Final = "routing_key"
-_MILLIS: Final = pa.timestamp("ms")
+_NANOS: Final = {"day": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_EARLIEST: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,14 @@ class EventTime:
     def latest(self, batch: pa.RecordBatch) -> int | None:
         """Return the latest time in a batch, in milliseconds since 1970; None if all are null."""
         value = pc.max(batch.column(self.column))
-        if not pa.types.is_integer(value.type):
-            # Round down to whole milliseconds: a later row must not be before the noted time.
-            zone = getattr(value.type, "tz", None)
-            value = pc.floor_temporal(value.cast(pa.timestamp("us", zone)), unit="millisecond").cast(_MILLIS)
-            value = value.cast(pa.int64())
-        return None if (latest := value.as_py()) is None else int(latest)
+        if not value.is_valid:
+            return None
+        if pa.types.is_integer(value.type):
+            return int(value.as_py())
+        unit = "day" if pa.types.is_date32(value.type) else getattr(value.type, "unit", "ms")
+        # In Python's integers, because Arrow's casts refuse early and late times. Rounded down to whole milliseconds:
+        # a later row must not be before the noted time.
+        return int(value.value) * _NANOS[unit] // _NANOS["ms"]
 
 
 class LatestTime:
@@ -63,7 +66,7 @@ class LatestTime:
         """Time to note: the latest one minus the delay."""
         if self._latest is None or self._event_time is None:
             return None
-        return self._latest - self._event_time.delay_ms
+        return max(self._latest - self._event_time.delay_ms, _EARLIEST)
 
 
 @dataclass(frozen=True, slots=True)

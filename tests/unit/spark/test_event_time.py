@@ -36,7 +36,16 @@ def batch(times: pa.Array) -> pa.RecordBatch:
         (pa.timestamp("us", "UTC"), [NOON + datetime.timedelta(microseconds=999)], MILLIS),
         (pa.timestamp("us"), [datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999)], -1),
         (pa.timestamp("ns", "Europe/Berlin"), [NOON], MILLIS),
+        # The hour that New York repeats.
+        (
+            pa.timestamp("us", "America/New_York"),
+            [datetime.datetime(2026, 11, 1, 6, 30, tzinfo=UTC)],
+            1_793_514_600_000,
+        ),
+        (pa.timestamp("us", "UTC"), [-(2**63)], -9_223_372_036_854_776),
         (pa.date32(), [datetime.date(1970, 1, 2), datetime.date(1970, 1, 1)], 86_400_000),
+        (pa.date32(), [2**31 - 1], (2**31 - 1) * 86_400_000),
+        (pa.date64(), [datetime.date(1970, 1, 2)], 86_400_000),
         (pa.int64(), [5, 7, None], 7),
         (pa.int64(), [None], None),
         (pa.timestamp("us", "UTC"), [], None),
@@ -60,6 +69,9 @@ def test_the_delay_is_subtracted_and_an_earlier_batch_takes_nothing_back() -> No
     time.add(rows)
     time.add(batch(pa.array([50], pa.int64())))
     assert time.millis == 70
+    earliest = LatestTime(encoder(rows, event_time_delay_ms="30").event_time)
+    earliest.add(batch(pa.array([-(2**63)], pa.int64())))
+    assert earliest.millis == -(2**63)
 
 
 def test_a_column_of_a_format_stays_part_of_the_event() -> None:
