@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from pravega_connector.errors import ConfigError
-from pravega_connector.rows.options import known_names, parse_options
+from pravega_connector.rows.options import known_names, overridden, parse_options
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.rows.options.tables import TableSinkOptions, TableSourceOptions
@@ -18,17 +18,6 @@ _TABLE: Final = "table"
 _STREAMS: Final = ("stream", "path", "paths", "stream_pattern")
 # A SQL table has the path of its directory in Spark's catalog.
 _PATH: Final = "path"
-_OF_A_USER: Final = [
-    "username",
-    "password",
-    "token",
-    "auth_method",
-    "auth_token",
-    "keycloak_file",
-    "credential_provider",
-]
-# Options with the credentials of the user of Pravega, and of each registry.
-_CREDENTIALS: Final = [{prefix + name for name in _OF_A_USER} for prefix in ("", "registry_", "also_registry_")]
 # The mode of a source, and of the sink of a table: two options, so a default of the one is not for the other.
 _MODE: Final = "mode"
 
@@ -86,11 +75,7 @@ def table_options(kind: type[T], given: Mapping[str, str], defaults: Mapping[str
 def with_defaults(given: Mapping[str, str], defaults: Mapping[str, str], kind: type[Any]) -> dict[str, str]:
     """Return the options, with the defaults that this kind of options has."""
     own = known_names(kind)
-    taken = {own.get(name.lower()) for name in given}
-    for credentials in _CREDENTIALS:
-        if taken & credentials:
-            taken |= credentials
-    return {name: value for name, value in defaults.items() if name in own and own[name] not in taken} | dict(given)
+    return overridden({name: value for name, value in defaults.items() if name in own}, given, kind)
 
 
 def _value(given: Mapping[str, str], wanted: str) -> str | None:

@@ -27,6 +27,7 @@ from typing import Final
 from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
 from pravega_connector.errors import ColumnTypeError, ConfigError
+from pravega_connector.rows.options import overridden
 from pravega_connector.rows.options.sink import TARGET_STREAM
 from pravega_connector.rows.options.source import SourceOptions
 
@@ -98,7 +99,7 @@ def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str,
             "columns, and without ALTER TABLE … REPLACE COLUMNS; DROP TABLE, and omit the columns in CREATE TABLE, or "
             "use CREATE TEMPORARY VIEW"
         )
-    return {**_carried(carried or "{}", given), **given}
+    return overridden(_carried(carried or "{}", given), given, SourceOptions)
 
 
 def _carried(metadata: str, given: Mapping[str, str]) -> dict[str, str]:

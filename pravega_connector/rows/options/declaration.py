@@ -53,6 +53,12 @@ _MEANT: Final = {
 }
 # Option that turns errors for unknown names into warnings.
 _IGNORE: Final = "ignore_unknown_options"
+_OF_A_USER: Final = {
+    *("username", "password", "token", "auth_method", "auth_token"),
+    *("keycloak_file", "credential_provider"),
+}
+# Options with the credentials of the user of Pravega, and of each registry.
+_CREDENTIALS: Final = [{prefix + name for name in _OF_A_USER} for prefix in ("", "registry_", "also_registry_")]
 _TRUE: Final = frozenset({"true", "1", "yes"})
 _FALSE: Final = frozenset({"false", "0", "no"})
 
@@ -150,6 +156,19 @@ def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collecti
             )
         warnings.warn(str(UnknownOptionError(f"unknown option {name!r} has no effect{hint}")), PravegaOptionWarning, 2)
     return kind(**values)
+
+
+def overridden(defaults: Mapping[str, str], given: Mapping[str, str], kind: type[Any]) -> dict[str, str]:
+    """Return the options ``given``, and the defaults for others.
+
+    A given option replaces a default with another name of it. The credentials of a server count as one option.
+    """
+    own = known_names(kind)
+    taken = {own.get(name.lower(), name) for name in given}
+    for credentials in _CREDENTIALS:
+        if taken & credentials:
+            taken |= credentials
+    return {name: value for name, value in defaults.items() if own.get(name, name) not in taken} | dict(given)
 
 
 def option_hint(name: str, *known: Collection[str]) -> str:

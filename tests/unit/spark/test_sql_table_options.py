@@ -58,6 +58,12 @@ def test_options_travel_with_the_columns_but_secrets_do_not():
         assert read == {"stream": "a/b", "start_stream_cut": "latest"}
 
 
+def test_an_option_of_a_query_replaces_another_name_of_it_in_the_table():
+    table = with_options(COLUMNS, {"stream": "a/b", "max_bytes_per_trigger": "9", "keycloak_file": "/k.json"})
+    given = {"approx_bytes_per_trigger": "5", "username": "ann", "password": "p"}
+    assert options_to_read(given, table) == {"stream": "a/b", **given}
+
+
 @pytest.mark.parametrize("kind", [ConfigError, ColumnTypeError, UnknownOptionError])
 def test_only_errors_about_columns_advise_to_undo_alterations(kind: type[ConfigError]):
     of_a_table = with_options(COLUMNS, OPTIONS)
