@@ -194,7 +194,10 @@ class ChangeDeserializer(DeserializerCalls, InnerColumns):
         ts, beyond = _times(columns, source)
         is_change = valid_rows(columns["op"]) & valid_rows(columns["source"])
         good = is_change & ~beyond
-        for row in np.flatnonzero(valid_rows(values) & ~good).tolist():
+        failed = {error.row for error in errors}
+        for row in np.flatnonzero(valid_rows(column) & ~good).tolist():
+            if row in failed:
+                continue
             error = _beyond() if is_change[row] else _no_change()
             errors.append(DeserializationError(error.reason, field_path=error.field_path, row=row))
         columns |= {"ts": ts, "position": _positions(source, len(values))}

@@ -197,6 +197,7 @@ def test_times(source: dict[str, Any], millis: int | None, ts: dt.datetime | Non
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
+        (None, "not a change event of Debezium"),
         ({"id": 1}, "not a change event of Debezium"),
         ({"schema": None, "payload": None}, "not a change event of Debezium"),
         ({"schema": {}, "payload": {"status": "BEGIN"}}, "not a change event of Debezium"),
