@@ -444,6 +444,11 @@ def _parse_uri(uri: str) -> tuple[str, list[tuple[str, int]]]:
         raise ConfigError(
             "the controller URI must not contain credentials: set them with with_credentials or pravega.client.auth.*"
         )
+    if "?" in uri or "#" in uri:  # a token, perhaps
+        raise ConfigError(
+            "the controller URI has a '?' or a '#': write only scheme, host and port, such as "
+            f"{DEFAULT_CONTROLLER}, and set credentials with with_credentials or pravega.client.auth.*"
+        )
     scheme, separator, authority = uri.strip().rpartition("://")
     scheme = scheme.lower() if separator else "tcp"
     if scheme not in PLAIN_SCHEMES + TLS_SCHEMES:

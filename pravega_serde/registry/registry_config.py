@@ -184,6 +184,11 @@ def _check_uri(uri: str) -> None:
         raise SerdeError(f"the registry URI must be a str, not {type(uri).__name__}")
     if "@" in uri:  # not shown: it may hold a password
         raise SerdeError("the registry URI contains credentials; set username and password instead")
+    if "?" in uri or "#" in uri:  # a token, perhaps
+        raise SerdeError(
+            "the registry URI has a '?' or a '#': write only scheme, host, port and path, and set a token, or username "
+            "and password, instead"
+        )
     try:
         before, _, after = uri.partition("+")
         foreign = before in _FOREIGN

@@ -96,6 +96,9 @@ WRONG = {
         )
     },
     "a registry of a mapping": lambda _: SchemaRegistryClient(RegistryConfig(uri={"password": SECRET})),
+    "a registry with a query": lambda _: RegistryConfig(uri=f"confluent+http://h:1/?token={SECRET}"),
+    "a registry with a fragment": lambda _: RegistryConfig(uri=f"http://h:1#{SECRET}"),
+    "a controller with a query": lambda _: PravegaConfig(controller=f"tcp://h:1/?token={SECRET}"),
     "a registry's password alone": lambda _: RegistryConfig(uri="http://h", password=SECRET),
     "a registry's user and token": lambda _: RegistryConfig(
         uri="http://h", username="a", password=SECRET, token=SECRET
