@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pravega_connector.aio.event_loop import run, run_to_the_end
+from pravega_connector.aio.event_loop import run
 from pravega_connector.aio.objects import Opened, as_coroutine
 from pravega_connector.single_segment.byte_stream import ByteReader, ByteWriter
 
@@ -41,7 +41,7 @@ class AsyncByteReader(Opened[ByteReader]):
     async def close(self) -> None:
         """Close the connection."""
         if self._made is not None:
-            await run(self._made.close)
+            await self._end(self._made.close)
 
 
 class AsyncByteWriter(Opened[ByteWriter]):
@@ -65,4 +65,4 @@ class AsyncByteWriter(Opened[ByteWriter]):
     async def close(self) -> None:
         """Flush, and close the connection."""
         if self._made is not None:
-            await run_to_the_end(self._home.ending, self._made.close)
+            await self._end(self._made.close)

@@ -372,9 +372,10 @@ class AsyncPravegaClient(ProcessBound):
 
     async def close(self) -> None:
         """Wait for objects that close in the background, and close all connections."""
+        ending = self._home.ending
         try:
-            if self._home.ending:
-                await asyncio.wait(self._home.ending)
+            if ending:
+                await asyncio.wait(ending)
         finally:
             self._client.close()
 

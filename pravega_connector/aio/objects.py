@@ -20,7 +20,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
-from pravega_connector.aio.event_loop import run, run_to_the_end
+from pravega_connector.aio.event_loop import run, run_to_the_end, to_the_end
 from pravega_connector.core.connection import ProcessBound
 from pravega_connector.errors import ConfigError, ConnectorError
 from pravega_connector.reader.slices import EventBatch
@@ -49,14 +49,20 @@ class Home:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.ending = set[asyncio.Future[Any]]()
-        """Cancelled closings, which continue."""
+        self._ending = set[asyncio.Future[Any]]()
         self._forked = False
         after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._forked = self._loop is not None
-        self.ending.clear()
+        self._forked, self._loop = self._forked or self._loop is not None, None
+        self._ending.clear()
+
+    @property
+    def ending(self) -> set[asyncio.Future[Any]]:
+        """Cancelled closings, which continue. Raises ConfigError in another loop, unless the client's has ended."""
+        if self._loop is None or not self._loop.is_closed():
+            self._check_loop()
+        return self._ending
 
     def check(self) -> None:
         """Raise ConfigError in another loop, ForkedError in a forked child."""
@@ -65,6 +71,9 @@ class Home:
                 "this client belongs to an event loop of the process that forked this one: create it after the fork, "
                 "or start processes with 'spawn' or 'forkserver'"
             )
+        self._check_loop()
+
+    def _check_loop(self) -> None:
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
@@ -87,8 +96,8 @@ class Opened(ProcessBound, Generic[C]):
 
     async def _core(self) -> C:
         """Return the object."""
+        self._home.check()
         if self._made is None:
-            self._home.check()
             async with self._making:
                 if self._made is None:
                     self._made = await run(self._make)
@@ -115,7 +124,11 @@ class Opened(ProcessBound, Generic[C]):
     ) -> None:
         core: Any = self._made
         if core is not None:
-            await run_to_the_end(self._home.ending, core.__exit__, kind, error, tb)
+            await self._end(core.__exit__, kind, error, tb)
+
+    async def _end(self, close: Callable[P, object], *arguments: P.args, **options: P.kwargs) -> None:
+        """Close the object. A cancellation does not reach this: it continues in the background."""
+        await run_to_the_end(self._home.ending, close, *arguments, **options)
 
 
 def as_coroutine(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
@@ -165,9 +178,11 @@ class AsyncEvents(AsyncIterator[T_co]):
             if self._step is None:
                 self._home.check()
                 self._step = asyncio.get_running_loop().create_task(run(self._take))
-            await asyncio.wait({self._step})
-            step, self._step = self._step, None
-            step.result()
+            step = self._step
+            await asyncio.wait({step})
+            if self._step is step:  # else another task has taken its result, or has ended the iteration
+                self._step = None
+                step.result()
         return self._values.popleft()
 
     def _take(self) -> None:
@@ -183,13 +198,18 @@ class AsyncEvents(AsyncIterator[T_co]):
 
     async def aclose(self) -> None:
         """Stop the iteration and close the connection."""
-        step, self._step, self._ended = self._step, None, True
+        self._ended = True
+        await to_the_end(self._home.ending, self._close())
+
+    async def _close(self) -> None:
+        step, self._step = self._step, None
+        iterator: Any = self._iterator
+        self._iterator = None
         if step is not None:
             step.cancel()
             await asyncio.wait({step})
         self._values = deque()
         self._error = None
-        iterator: Any = self._iterator
         if iterator is not None:
             iterator.close()
 
@@ -246,7 +266,7 @@ class _AsyncReader(Opened[Reader]):
     async def close(self) -> None:
         """Close the connections."""
         if self._made is not None:
-            await run(self._made.close)
+            await self._end(self._made.close)
 
 
 class AsyncTailReader(_AsyncReader[TailReader | StreamsReader]):
@@ -331,12 +351,12 @@ class AsyncEventWriter(Opened[EventWriter[T]]):
     async def close(self, timeout: float | None = None) -> None:
         """Flush within ``timeout`` seconds, and end the background task."""
         if self._made is not None:
-            await run_to_the_end(self._home.ending, self._made.close, timeout)
+            await self._end(self._made.close, timeout)
 
     async def abandon(self) -> None:
         """End the background task without a flush. Events that are not yet durable may be lost."""
         if self._made is not None:
-            await run(self._made.abandon)
+            await self._end(self._made.abandon)
 
 
 # ---------------------------------------------------------------- transactions
@@ -437,4 +457,4 @@ class AsyncLeaseKeeper(Opened[LeaseKeeper]):
     async def close(self) -> None:
         """Stop all pings. The transactions stay open until their leases expire."""
         if self._made is not None:
-            await run(self._made.close)
+            await self._end(self._made.close)

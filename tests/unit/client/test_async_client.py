@@ -248,6 +248,25 @@ def test_a_client_belongs_to_one_loop(run, stream):
         run(lambda: client.head(stream.name))
 
 
+def test_what_is_open_belongs_to_the_loop_of_its_client(run, stream):
+    client = AsyncPravegaClient("tcp://127.0.0.1:1")
+    client._client = stream.client()
+    writer, reader = client.writer(stream.name, "string"), client.follow(stream.name)
+
+    async def in_its_loop():
+        await writer, await reader
+        for call in (writer.flush, writer.close, writer.abandon, lambda: reader.poll(0), reader.close, client.close):
+            with pytest.raises(ConfigError, match="another event loop"):
+                await asyncio.to_thread(run, call)
+        await writer.write("written here")
+        await client.read(stream.name).aclose()
+        await writer.close()
+        await reader.close()
+        await client.close()
+
+    run(in_its_loop)
+
+
 def test_what_waits_in_the_plain_client_waits_in_the_loop(run, stream, store):
     async def main():
         async with connected(stream) as client:
@@ -358,6 +377,27 @@ def test_a_cancelled_step_of_a_read_gives_its_events_to_the_next(run, stream, st
 
     store.append(stream.segment(0), frame(b"a") + frame(b"b"))
     assert run(main) == ["a", "b"]
+
+
+def test_tasks_that_share_an_iterator_get_each_event_once(run, stream, store):
+    async def main():
+        async with connected(stream) as client:
+            events = client.read(stream.name)
+            found = await asyncio.gather(*(anext(events) for _ in range(3)))
+            give = held(store, ReadSegment)
+            late = client.read(stream.name)
+            waiting = asyncio.create_task(anext(late, None))
+            await until(give.count)
+            closing = asyncio.create_task(late.aclose())
+            await asyncio.sleep(0)
+            await cancelled(closing)
+            await late.aclose()
+            assert await waiting is None
+            give()
+        return found
+
+    store.append(stream.segment(0), b"".join(map(frame, (b"a", b"b", b"c"))))
+    assert sorted(run(main)) == [b"a", b"b", b"c"]
 
 
 def test_a_cancelled_flush_leaves_the_writer_usable_and_the_events_on_their_way(run, stream, store):
