@@ -83,7 +83,7 @@ class AsyncReaderGroup(Opened[ReaderGroup]):
     async def close(self) -> None:
         """Close the connection. The group and its readers are not affected."""
         if self._made is not None:
-            await run(self._made.close)
+            await self._end(self._made.close)
 
 
 class _AsyncReader(Opened[Any], Generic[T]):
@@ -172,7 +172,9 @@ class _AsyncReader(Opened[Any], Generic[T]):
         found = None
         if part is not None:
             await asyncio.wait({part[1]})
-            if (failure := part[1].exception()) is not None:
+            if part[1].cancelled():  # by a program that cancels all tasks of the loop
+                kind = kind or asyncio.CancelledError
+            elif (failure := part[1].exception()) is not None:
                 _log.warning("reader %s: %s", self.id, failure)
             else:
                 found = part[1].result()
@@ -285,7 +287,7 @@ class AsyncExactlyOnceReader(_AsyncReader[T]):
     ) -> None:
         try:
             await self._worked()
-        except Exception as failure:  # noqa: BLE001 - the reader has failed, and drops what it has not committed
+        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - it drops what it has not committed
             _log.warning("reader %s: %s", self.id, failure)
         await super()._leave(kind, error, tb)
 

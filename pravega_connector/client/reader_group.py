@@ -290,7 +290,7 @@ class ReaderGroup(HintedNames, ProcessBound):
         try:
             return GroupReader(self._client.stores, member, chosen)
         except BaseException:
-            member.close()
+            member.give_up()
             raise
 
     def exactly_once(

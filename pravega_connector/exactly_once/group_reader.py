@@ -82,7 +82,7 @@ class ExactlyOnceReader(HintedNames, ProcessBound, Generic[T]):
         with contextlib.ExitStack() as undo:
             undo.callback(self._keeper.close)
             self._member = GroupMember(stores, scope, group, reader_id, delay=delay)
-            undo.callback(self._member.close)
+            undo.callback(self._member.give_up)
             self._life = self._life_of_group()
             self._steps = StepLog(stores, steps_stream(scope, group), self._life)
             undo.callback(self._steps.close)

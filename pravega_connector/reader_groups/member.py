@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from pravega_connector.core import io
 from pravega_connector.core.values import MAX_LONG, SubscriberId
 from pravega_connector.errors import OutcomeUnknownError, ReaderOfflineError
 from pravega_connector.reader_groups.protocol import (
@@ -42,6 +43,7 @@ from pravega_connector.reader_groups.protocol.machine import (
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire.names import group_stream
+from pravega_serde.errors import PravegaError
 
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 # Attempts to write one update while its outcome is unknown. Each follows all attempts of a call.
 _UNKNOWN: Final = 3
+# Time for a reader to leave that could not be opened.
+_GIVE_UP_SECONDS: Final = 5.0
 # Independent of the sequence that a program has seeded.
 _CHANCE: Final = random.SystemRandom()
 
@@ -107,8 +111,11 @@ class GroupMember:
         self._asking = False  # True before a turn if the last one was interrupted
         try:
             self._finish()
-        except BaseException:
+        except Exception:
             self.close()
+            raise
+        except BaseException:
+            self.give_up()
             raise
 
     @property
@@ -199,6 +206,29 @@ class GroupMember:
         if self._reader.phase is not Phase.GONE:
             self._reader = self._reader.leave(position)
             self._finish()
+
+    def give_up(self) -> None:
+        """Leave the group because of an error or an interrupt, which stays the one to raise, and close the connection.
+
+        If the servers do not answer soon, the reader stays in the group as a failed one.
+        """
+        over, bell = list[bool](), io.bell()
+
+        def leave() -> None:
+            try:
+                if self._reader.phase is Phase.JOIN and self._log.state is not None:
+                    self._finish()  # the same write again, which shows whether the first one took effect
+                if self._reader.phase is not Phase.JOIN:
+                    self.leave()
+            except PravegaError as error:
+                _log.info("reader %s of group %s/%s did not leave: %s", self._reader.id, self.scope, self.group, error)
+            finally:
+                self.close()
+                over.append(True)
+                bell.ring()
+
+        io.start(leave, "pravega-group-leave")
+        bell.wait(lambda: bool(over), _GIVE_UP_SECONDS)
 
     def close(self) -> None:
         """Close the connection. Without :meth:`leave`, the group keeps waiting for this reader."""

@@ -156,6 +156,57 @@ def test_a_block_that_is_cancelled_ends_soon_and_leaves_the_group(run, config, s
     run(main)
 
 
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_an_opening_that_is_cancelled_leaves_the_group(run, config, stream, group_name, exactly_once):
+    write(config, stream, 0, 10)
+
+    def opened(group):
+        return group.exactly_once("r1", to=stream) if exactly_once else group.reader("r1")
+
+    async def main():
+        async with AsyncPravegaClient(config) as client, client.reader_group(group_name, stream) as group:
+            for attempt in range(100):
+                opening = asyncio.ensure_future(opened(group)._open())
+                await asyncio.wait({opening}, timeout=0.0003 * attempt)
+                if opening.done():
+                    await (await opening).close()
+                    break
+                opening.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await opening
+                assert await group.online_readers() == []
+
+    run(main)
+
+
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_a_program_that_cancels_all_tasks_leaves_the_group(run, config, stream, group_name, exactly_once):
+    write(config, stream, 0, 10)
+
+    async def main():
+        async with AsyncPravegaClient(config) as client:
+            group = client.reader_group(group_name, stream, refresh=0.1)
+            async with group:
+                before = asyncio.all_tasks()
+                reader = group.exactly_once("r1", to=stream) if exactly_once else group.reader("r1")
+
+                async def read():
+                    async with reader:
+                        while True:
+                            await reader.poll(0.5)
+
+                reading = asyncio.create_task(read())
+                while reader._part is None or reader._part[1].done():
+                    await asyncio.sleep(0.01)
+                for task in asyncio.all_tasks() - before:
+                    task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await reading
+                assert await group.online_readers() == []
+
+    run(main)
+
+
 def test_one_that_was_taken_offline_reports_it_and_two_tasks_are_refused(run, config, stream, group_name):
     write(config, stream, 0, 10)
 
