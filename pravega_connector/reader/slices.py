@@ -15,7 +15,13 @@ import pyarrow as pa
 from pravega_connector import metrics
 from pravega_connector.core import arguments
 from pravega_connector.core.connection import Connection
-from pravega_connector.errors import ConnectionLostError, DataLossError, NoSuchSegmentError, SegmentTruncatedError
+from pravega_connector.errors import (
+    ConnectionLostError,
+    DataLossError,
+    NoSuchSegmentError,
+    SegmentTruncatedError,
+    StreamNotFoundError,
+)
 from pravega_connector.notebook import table
 from pravega_connector.stores.segment_stores import SegmentStores, read_error_of
 from pravega_connector.stores.segments import Lineage, tail_cut
@@ -247,6 +253,8 @@ def data_loss(stream: StreamName, segment_id: int, position: int, error: Excepti
     what = "the segment was truncated away or deleted"
     if isinstance(error, SegmentTruncatedError):
         what = f"the events before offset {error.start_offset} were truncated"
+    elif isinstance(error, StreamNotFoundError):
+        what = "the stream was deleted"
     return DataLossError(
         f"stream {stream}, segment {segment_id}, offset {position}: {what}; "
         "start at the head of the stream, or keep the data longer (retention)"

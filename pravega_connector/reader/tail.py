@@ -40,6 +40,7 @@ from pravega_connector.errors import (
     SegmentSealedError,
     SegmentStoreError,
     SegmentTruncatedError,
+    StreamNotFoundError,
     UnexpectedReplyError,
     WrongHostError,
 )
@@ -274,7 +275,7 @@ class TailReader(HintedNames, ProcessBound):
                 if tail.asked is not None:
                     self._lost(tail.asked, error)  # the segment's store reports the reason on the next read
                 return
-            if isinstance(error, SegmentTruncatedError | NoSuchSegmentError):
+            if isinstance(error, SegmentTruncatedError | NoSuchSegmentError | StreamNotFoundError):
                 raise data_loss(self._stream, tail.id, tail.offset, error) from error
             self._failed(tail, error)
 

@@ -330,9 +330,13 @@ def test_truncation_under_a_reader_is_data_loss_with_segment_and_offset(client, 
 def test_deletion_under_a_reader_is_data_loss(client, stream, store):
     with client.follow(stream.name, start=stream_start(stream)) as reader:
         stream.exists = False
-        del store.segments[stream.segment(0)]
-        with pytest.raises(DataLossError, match=r"scope/stream, segment 0, offset 0"):
+        store.seal(stream.segment(0))  # as a stream is before it can be deleted
+        with pytest.raises(DataLossError, match=r"scope/stream, segment 0, offset 0: the stream was deleted"):
             reader.poll(5)
+        del store.segments[stream.segment(0)]
+        for _ in range(2):
+            with pytest.raises(DataLossError, match=r"scope/stream, segment 0, offset 0"):
+                reader.poll(5)
 
 
 def stream_start(stream):
