@@ -32,7 +32,6 @@ from pravega_connector.core.deadline import QUIET, Deadline
 from pravega_connector.core.retry import Attempts
 from pravega_connector.core.values import Successor
 from pravega_connector.errors import (
-    ConfigError,
     ConnectionLostError,
     ConnectorError,
     DeadlineExceededError,
@@ -97,11 +96,6 @@ def settle(acknowledgement: Any, error: ConnectorError | None = None) -> None:
             acknowledgement.set_result(None)
         else:
             acknowledgement.set_exception(error)
-
-
-def writer_closed(stream: StreamName) -> ConfigError:
-    """Error of a writer that is used after its end."""
-    return ConfigError(f"the writer of stream {stream} is closed")
 
 
 class Delivery:
@@ -251,7 +245,7 @@ class AppendLoop:
         """End the thread; what is not durable is given up."""
         self._closing = True
         _unclosed.discard(self)
-        self._failure = self._failure or writer_closed(self._stream)
+        self._failure = self._failure or self._destination.closed()
         self._bell.ring()
         self.wake()
         self._worker.join()
@@ -314,7 +308,7 @@ class AppendLoop:
 
     def _refuse_waiting(self) -> None:
         """End the acknowledgements of all blocks that are not durable with the reason why the thread ends."""
-        error = self._failure or writer_closed(self._stream)
+        error = self._failure or self._destination.closed()
         blocks = [block for lane in self._lanes.values() for block in lane.session.take_unacknowledged()]
         for block in [*blocks, *(block for _, block in self._inbox.take())]:
             if block.note is not None:

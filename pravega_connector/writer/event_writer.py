@@ -42,7 +42,7 @@ from pravega_connector.errors import (
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import EVENT_HEADER_SIZE, MAX_READABLE_EVENT, FramedColumn, StreamName
-from pravega_connector.writer.append_loop import AppendLoop, settle, writer_closed
+from pravega_connector.writer.append_loop import AppendLoop, settle
 from pravega_connector.writer.inbox import Blocks, Inbox, Rows
 from pravega_connector.writer.routing import Destination, Routes, StreamDestination
 from pravega_serde import after_fork
@@ -125,7 +125,7 @@ class EventWriter(HintedNames, ProcessBound, Generic[T]):
         arguments.seconds("timeout", timeout)
         arguments.instance("router", router, EventRouter, "ByColumn('name'), ByFunction(str)")
         destination = destination or StreamDestination(stores.controller, stream)
-        self.stream = stream
+        self.stream, self._destination = stream, destination
         self.writer_id = writer_id or str(uuid.uuid4())
         self._noted = self._notes_time = automatically_note_time  # watermarks wait for a writer that has noted
         self._stores = stores
@@ -186,7 +186,7 @@ class EventWriter(HintedNames, ProcessBound, Generic[T]):
         while True:
             with self._intake.lock:
                 if self._intake.closed:
-                    raise writer_closed(self.stream)
+                    raise self._destination.closed()
                 rows = self._intake.rows
                 if not rows.values:
                     # Before the event is accepted: after an interrupt in between, the loop finds no rows.
@@ -337,7 +337,7 @@ class EventWriter(HintedNames, ProcessBound, Generic[T]):
             self._hand_over(self._intake.rows, deadline)
             with self._intake.lock:
                 if self._intake.closed:
-                    raise writer_closed(self.stream)
+                    raise self._destination.closed()
                 self._loop.raise_failure()
                 if not self._intake.rows.values and self._loop.has_room:
                     self._intake.hand_over(blocks)
@@ -352,7 +352,7 @@ class EventWriter(HintedNames, ProcessBound, Generic[T]):
         After a DeadlineExceededError the events are still in flight, and you may call it again.
         """
         if self._ended:
-            raise writer_closed(self.stream)
+            raise self._destination.closed()
         deadline = self._stores.deadline(self._timeout if timeout is None else timeout)
         rows = self._intake.rows
         began, idle = time.monotonic(), not rows.values and self._loop.is_durable

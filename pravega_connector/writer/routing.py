@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pravega_connector.core.deadline import Deadline
-from pravega_connector.core.values import Successor
+from pravega_connector.core.values import Successor, TransactionStatus, status_error
 from pravega_connector.errors import (
+    ConfigError,
+    ConnectorError,
     ProtocolError,
     SegmentStoreError,
     StreamNotFoundError,
@@ -51,6 +53,10 @@ class Destination(Protocol):
 
         Raises the meaning of its end if it has none, and WrongHostError if the controller has no end of it.
         """
+        ...
+
+    def closed(self) -> ConnectorError:
+        """Return the error of a writer that is used after its end."""
         ...
 
 
@@ -95,6 +101,10 @@ class StreamDestination:
             f"{error.message}, reports a segment store, but the controller reports that the segment has not ended"
         )
 
+    def closed(self) -> ConfigError:
+        """Return the error of a writer that is used after its end."""
+        return ConfigError(f"the writer of stream {self.stream} is closed")
+
 
 class TransactionDestination:
     """The segments of a transaction: one for each segment that the stream had when it was begun, for its whole life.
@@ -118,6 +128,8 @@ class TransactionDestination:
         self._transaction = transaction
         self._segments = segments
         self._ended = ended
+        self.aborted = False
+        """True if the program has aborted the transaction with the object that writes to it."""
 
     def ranges(self) -> Sequence[SegmentRange]:
         """The parents of the transaction's segments."""
@@ -131,6 +143,15 @@ class TransactionDestination:
         """None: the transaction has ended. Raises what became of it, and WrongHostError if it is open."""
         del segment_id  # all of them end with the transaction
         raise self._ended(error, deadline) from None
+
+    def closed(self) -> ConnectorError:
+        """Return the error of a transaction that is written to after its end in this program."""
+        if self.aborted:
+            return status_error(TransactionStatus.ABORTED, "write to", self.stream, self._transaction)
+        return ConfigError(
+            f"transaction {self._transaction} of stream {self.stream} accepts no more events: it was committed or "
+            "detached; begin a new one"
+        )
 
 
 class Routes:

@@ -297,6 +297,7 @@ class OpenTransaction(Transaction, ProcessBound, Generic[T]):
         """Abort the transaction; see :meth:`Transaction.abort`."""
         arguments.number("timeout", timeout)
         self._aborted = True
+        self.destination.aborted = self.destination.aborted or not self._finished
         self._end()
         return super().abort(timeout=timeout)
 

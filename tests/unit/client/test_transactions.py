@@ -239,7 +239,7 @@ def test_a_detached_one_is_committed_by_its_id(client, stream, transaction):
     transaction.write(b"x")
     transaction.detach()
     assert (events_of(stream), transaction.status()) == ([], Status.OPEN)
-    with pytest.raises(ConfigError, match="closed"):
+    with pytest.raises(ConfigError, match="accepts no more events"):
         transaction.write(b"y")
     other = client.transaction(str(stream.name), uuid.UUID(str(transaction.id)))
     other.ping()
@@ -250,10 +250,20 @@ def test_a_detached_one_is_committed_by_its_id(client, stream, transaction):
 def test_an_aborted_one_takes_nothing_more(stream, transaction):
     transaction.write(b"x")
     assert transaction.abort() is Status.ABORTED
-    with pytest.raises(ConfigError, match="closed"):
-        transaction.flush()
+    column = pa.array([b"y"])
+    for call in (transaction.flush, lambda: transaction.write(b"y"), lambda: transaction.write_column(column)):
+        with pytest.raises(TransactionAbortedError, match=r"cannot write to transaction .*: it is aborted"):
+            call()
     with pytest.raises(TransactionAbortedError):
         transaction.commit()
+
+
+def test_a_committed_one_names_its_end(stream, transaction):
+    transaction.commit()
+    with pytest.raises(TransactionCommittedError):
+        transaction.abort()
+    with pytest.raises(ConfigError, match=r"transaction .* accepts no more events: it was committed or detached"):
+        transaction.write(b"x")
 
 
 @pytest.mark.parametrize("lease", [0, -1, float("inf"), float("nan")])
