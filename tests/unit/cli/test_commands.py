@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shlex
+import subprocess
+import sys
 
 import click
 import pytest
@@ -208,6 +210,20 @@ def test_an_interrupt_and_a_closed_pipe_are_quiet(monkeypatch):
         monkeypatch.setattr("pravega_connector.operations.cli.local.detached_server", fail)
         monkeypatch.setattr("pravega_connector.operations.cli.root._end_output", lambda: None)
         assert run("local", "status") == (code, "", "")
+
+
+def test_a_table_for_a_closed_pipe_ends_as_other_output_does():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as closed:
+        command = [
+            sys.executable,
+            "-c",
+            "from pravega_connector.operations.cli.root import *; command_line()",
+            "options",
+        ]
+        ended = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (141, b"")
 
 
 def test_a_command_without_its_extra(monkeypatch):
