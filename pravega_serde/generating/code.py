@@ -41,6 +41,8 @@ class GeneratedCode:
     def check(self, path: str | os.PathLike[str]) -> None:
         """Raise :class:`StaleCodeError` if a file is missing or differs. ``path`` is as for :meth:`write`."""
         for file, text in self._placed(path):
+            if file.exists() and not file.is_file():  # a read of a pipe would wait for its writer
+                raise StaleCodeError(f"{file} is not a regular file, so it cannot be compared; set another --output")
             try:
                 found = file.read_bytes()
             except OSError as error:

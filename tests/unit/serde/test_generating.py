@@ -263,6 +263,9 @@ def test_files_are_written_and_compared(tmp_path):
         code.check(tmp_path)
     with pytest.raises(OutputFileError, match="cannot write"):
         code.write(tmp_path / "com/example/A.java")
+    os.mkfifo(tmp_path / "com/example/B.java")
+    with pytest.raises(StaleCodeError, match=r"B\.java is not a regular file"):
+        code.check(tmp_path)
 
 
 def test_links_and_permissions_of_files_stay(tmp_path):
