@@ -130,6 +130,8 @@ def open_file(path: str) -> Iterator[Any]:
         if compression is None:
             with open(path, "rb", buffering=0) as plain:
                 yield plain
+        elif not os.path.getsize(path):  # pyarrow and lzma read it as a complete file
+            raise SourceUnreadableError(f"{path} is empty, so it was not completely written: no compression does this")
         elif compression == "xz":
             with lzma.open(path, "rb") as unpacked:
                 yield unpacked

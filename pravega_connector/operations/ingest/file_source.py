@@ -299,7 +299,7 @@ def _expanded(path: str) -> list[str]:
     if os.path.lexists(path):
         return [path]
     if not glob.has_magic(path):
-        raise SourceUnreadableError(f"{shown(path)} does not exist: check the path")
+        raise SourceUnreadableError(f"{shown(path) or 'an empty path'} does not exist: check the path")
     if "**" not in path:
         return glob.glob(path)
     # Unlike glob's, this one does not follow links without end.

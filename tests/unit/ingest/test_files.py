@@ -85,6 +85,14 @@ def test_a_file_cut_in_half_is_not_a_shorter_file(path: Path):
         read(source, id_)
 
 
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst", ".lz4", ".br"])
+def test_an_empty_file_is_not_a_compressed_one(tmp_path: Path, suffix: str):
+    path = tmp_path / f"x.csv{suffix}"
+    path.touch()
+    with pytest.raises(SourceUnreadableError, match=r"x\.csv\..* is empty, so it was not completely written"):
+        read(FileSource([path]), str(path))
+
+
 def test_text_is_lines(tmp_path: Path):
     (tmp_path / "a.log").write_bytes("one\r\n\nthrée".encode())
     source = FileSource([tmp_path])
