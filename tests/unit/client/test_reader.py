@@ -12,7 +12,7 @@ from pravega_connector.errors import (
     DataLossError,
     DeadlineExceededError,
     MalformedStreamCutError,
-    PravegaError,
+    StoreFailureError,
     StreamNotFoundError,
     TokenExpiredError,
     UnexpectedReplyError,
@@ -173,9 +173,12 @@ def test_a_token_that_is_refused_permanently_is_an_error_in_time(full, store):
     assert began.within(5)
 
 
-def test_a_failure_is_reported_with_its_reason_in_one_line(client, full, store):
-    store.on(ReadSegment, lambda s, r: s.reply(ErrorMessage(r.request_id, r.segment, "disk\nfailed" * 999, -1)))
-    with pytest.raises(PravegaError, match="disk failed") as caught:
+def test_a_failure_that_stays_is_reported_with_its_reason_in_one_line(full, store):
+    def fail(session, request):
+        session.reply(ErrorMessage(request.request_id, request.segment, "disk\nfailed" * 999, -1))
+
+    store.on(ReadSegment, fail, times=1000)
+    with full.client(timeout=0.5) as client, pytest.raises(StoreFailureError, match="disk failed") as caught:
         read(client, full)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
