@@ -32,7 +32,7 @@ def test_every_option_belongs_to_a_format_and_every_format_can_be_chosen():
     named = {each.metadata["format"] for each in FormatOptions.__dataclass_fields__.values() if each.name not in shared}
     assert named <= set(formats())
     assert {made(format=name.upper()).format for name in formats()} == set(formats())
-    assert known_names(FormatOptions) <= known_names(SourceOptions) & known_names(SinkOptions)
+    assert known_names(FormatOptions).keys() <= known_names(SourceOptions).keys() & known_names(SinkOptions).keys()
 
 
 @pytest.mark.parametrize(

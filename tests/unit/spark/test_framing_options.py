@@ -1,7 +1,6 @@
 """Options of framings: what they require, and the serializer that they make."""
 
 import pickle
-from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -10,7 +9,7 @@ from pravega_connector.errors import ConfigError
 from pravega_connector.operations.cli.write import _encoder
 from pravega_connector.rows.columns import serializer_of
 from pravega_connector.rows.encoding import encoder_for
-from pravega_connector.rows.inference import event_columns
+from pravega_connector.rows.inference import Sample, event_columns
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions
@@ -24,11 +23,6 @@ COLUMNS = pa.schema({"id": pa.int64(), "name": pa.string()})
 ROWS = [{"id": 1, "name": "tea"}, {"id": 2, "name": None}]
 IDS = {"aws-glue": "b7b4a7f0-9c96-4e4a-a687-fb5de9ef0c63", "azure": "0a1b2c3d4e5f60718293a4b5c6d7e8f9"}
 KEY = bytes(range(32))
-
-
-class Events(NamedTuple):
-    stream: str
-    events: pa.BinaryArray
 
 
 def written(**options: str) -> pa.BinaryArray:
@@ -71,7 +65,7 @@ def test_rows_come_back(name: str):
     events = written(format="json", **framing(name))
     assert Framed(JsonSerializer(), name).deserialize(events[0].as_py()) == ROWS[0]
     read = parse_options(SourceOptions, {"format": "json", "framing": name})
-    assert event_columns([Events("s", events)], read, "") == COLUMNS
+    assert event_columns([Sample("s", events)], read, "") == COLUMNS
     decoder = serializer_of(read, COLUMNS)
     assert decoder is not None
     assert pickle.loads(pickle.dumps(decoder)).get().decode_column(events).to_pylist() == ROWS
