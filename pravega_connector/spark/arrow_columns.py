@@ -49,7 +49,7 @@ def arrow_columns(schema: StructType, options: FormatOptions | None = None) -> p
 
 
 def _with_nullable_voids(kind: Any) -> Any:
-    """Return the type with nullable items of VOID, unlike those of ``array()``: Arrow has no others."""
+    """Return the type with nullable items of VOID. Arrow has no others, but ``array()`` has."""
     if isinstance(kind, StructType):
         return StructType([StructField(f.name, _with_nullable_voids(f.dataType), f.nullable, f.metadata) for f in kind])
     if isinstance(kind, ArrayType):

@@ -234,7 +234,7 @@ class _ByPydantic:
         self._always = always or self._strict
         self._revise_json = revision_of(kind, json=True, python=True).revise
         # Pydantic's parser converts all numbers with a point to floats, reads Base64 as text, and accepts more than
-        # JSON. A strict float is no text of a NaN.
+        # JSON. A strict float does not accept the text of a NaN.
         own = [Decimal, bytes, float] if self._strict else [Decimal, bytes]
         self._parses = always or any(each in own for each in types_in(kind))
 
