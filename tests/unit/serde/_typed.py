@@ -1,0 +1,31 @@
+"""Serializers of own classes in each format, and classes of one field."""
+
+import dataclasses
+from typing import Any
+
+import pydantic
+
+from pravega_serde import AvroSerializer, ProtobufSerializer, avro_schema_of, protobuf_schema_of, typed
+from pravega_serde.cbor import CborSerializer
+from pravega_serde.json import JsonSerializer
+
+FORMATS: dict[str, Any] = {
+    "json": lambda _: JsonSerializer(),
+    "cbor": lambda _: CborSerializer(),
+    "avro": lambda kind: AvroSerializer(avro_schema_of(kind, "shop.Event")),
+    "protobuf": lambda kind: ProtobufSerializer(protobuf_schema_of(kind, "shop.Event")),
+}
+
+
+def again(format_name: str, kind: Any, value: Any) -> Any:
+    """Return what is read of a written value."""
+    objects: Any = typed(FORMATS[format_name](kind), kind)
+    return objects.deserialize(objects.serialize(value))
+
+
+def one(kind: Any, default: Any = dataclasses.MISSING) -> Any:
+    return dataclasses.make_dataclass("One", [("field", kind, dataclasses.field(default=default))])
+
+
+def model(name: str, **fields: Any) -> Any:
+    return pydantic.create_model(name, **dict[str, Any]({field: (kind, ...) for field, kind in fields.items()}))
