@@ -278,4 +278,4 @@ def _text(millis: int) -> str:
     try:
         return f"{(datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=millis)).isoformat()} ({millis} ms)"
     except OverflowError:  # event time may be in any unit
-        return f"time {millis}"
+        return str(millis)
