@@ -5,6 +5,7 @@
 - :mod:`~pravega_serde.adapters.java_objects` converts objects to Java objects and back.
 - :mod:`~pravega_serde.adapters.classes` inspects classes and derives an Arrow type from a class.
 - :mod:`~pravega_serde.adapters.conversion` converts objects to plain values and back.
+- :mod:`~pravega_serde.adapters.exact_classes` refuses objects of subclasses inside a value.
 - :mod:`~pravega_serde.adapters.forms` finds the fields and types of a class.
   :mod:`~pravega_serde.adapters.avro_schemas` and :mod:`~pravega_serde.adapters.protobuf_schemas` write them as schemas.
 - :mod:`~pravega_serde.adapters.shapes` converts plain values to the shape that these schemas require, and back.

@@ -20,6 +20,7 @@ from pravega_serde.adapters.classes import (
     name_of,
 )
 from pravega_serde.adapters.conversion import Conversion, conversion_of
+from pravega_serde.adapters.exact_classes import exact_classes
 from pravega_serde.adapters.java_objects import JavaConversion
 from pravega_serde.adapters.shapes import SAME, Both, avro_shape, protobuf_shape
 from pravega_serde.cbor import CborSerializer
@@ -72,6 +73,8 @@ class TypedSerializer(SerializerCalls, Generic[T]):
         #: Class of the objects. None for several classes and for plain values.
         self.value_class: type | None = _value_class(kind)
         self._write, self._read = _halves(inner, kind, java_classes, others)
+        names_types = isinstance(inner, _HasTypes | JavaSerializer)  # each by a serializer of its own, or in the event
+        self._check = None if names_types or isinstance(kind, Mapping) else exact_classes(kind)
         #: True if a read or a write may wait for a registry.
         self.read_may_block: bool = getattr(inner, "read_may_block", False)
         self.write_may_block: bool = getattr(inner, "write_may_block", False)
@@ -108,6 +111,8 @@ class TypedSerializer(SerializerCalls, Generic[T]):
         # Pydantic's classes with arguments, such as Box[int], equal those without.
         if self.value_class not in (None, found, getattr(found, "__pydantic_generic_metadata__", {}).get("origin")):
             raise SerializationError(f"expected a {name_of(self.value_class)}, not a {name_of(found)}")
+        if self._check is not None:
+            self._check(value)
         return self._write(value)
 
     def deserialize(self, data: bytes) -> T:
