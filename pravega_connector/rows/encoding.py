@@ -280,6 +280,7 @@ def _routing(schema: pa.Schema, options: SinkOptions) -> tuple[EventRouter, str 
     defaults = [_ROUTING_KEY, *(["key"] if options.envelope is not None else [])]
     path = options.routing_key_field or next((name for name in defaults if name in schema.names), None)
     if path is None:
+        _check_case(schema)
         return Unrouted(), None
     router: EventRouter = ByColumn(path) if path in schema.names else ByField(path)
     try:
@@ -287,6 +288,16 @@ def _routing(schema: pa.Schema, options: SinkOptions) -> tuple[EventRouter, str 
     except SchemaError as error:
         raise ColumnTypeError(error.message) from error
     return router, path if path in schema.names else path.partition(".")[0]
+
+
+def _check_case(schema: pa.Schema) -> None:
+    """Raise ColumnTypeError for a column that would be ``routing_key`` in Spark's own comparison of names."""
+    for name in schema.names:
+        if name.lower() == _ROUTING_KEY:
+            raise ColumnTypeError(
+                f"column {name!r} has the name of the column 'routing_key' in another case, and would not be the routing "
+                f"key: rename it, or set option 'routing_key_field' to {name!r}"
+            )
 
 
 def _event_time(schema: pa.Schema, options: SinkOptions) -> EventTime | None:

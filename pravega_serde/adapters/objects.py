@@ -73,7 +73,7 @@ class TypedSerializer(SerializerCalls, Generic[T]):
         #: Class of the objects. None for several classes and for plain values.
         self.value_class: type | None = _value_class(kind)
         self._write, self._read = _halves(inner, kind, java_classes, others)
-        names_types = isinstance(inner, _HasTypes | JavaSerializer)  # each by a serializer of its own, or in the event
+        names_types = isinstance(inner, _HasTypes | JavaSerializer)  # by one serializer each, or in the event
         self._check = None if names_types or isinstance(kind, Mapping) else exact_classes(kind)
         #: True if a read or a write may wait for a registry.
         self.read_may_block: bool = getattr(inner, "read_may_block", False)

@@ -102,6 +102,7 @@ def test_a_single_column_is_the_event_or_a_record_of_it(kind: pa.DataType, optio
         (ROWS.schema, {"format": "json", "routing_key_field": "order.x"}, ColumnTypeError, "'order.x' is not"),
         (ROWS.schema, {"format": "java"}, ColumnTypeError, "java_sample"),
         (pa.schema([("event", pa.int32())]), {}, ColumnTypeError, "int32"),
+        (pa.schema([("Routing_Key", pa.string())]), {"format": "json"}, ColumnTypeError, "in another case"),
     ],
 )
 def test_what_cannot_be_written(schema: pa.Schema, options: dict[str, str], error: type[Exception], words: str):
