@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from pravega_connector.local.jars import JarSet, ensure_jars
@@ -26,7 +26,7 @@ __all__ = ["PASSWORD", "USER", "KafkaBroker", "kafka_broker"]
 _JARS: Final = JarSet.load("kafka", "4.1.2", Path(__file__).parent)
 _CLUSTER_ID: Final = "cHJhdmVnYS1zZXJkZS10ZQ"
 _START_SECONDS: Final = 240.0
-_CALL_SECONDS: Final = 30.0
+_CALL_SECONDS: Final = 120.0
 #: User and password of the listener with SASL.
 USER: Final = "reader"
 PASSWORD: Final = "s3cr3t-w0rd"
@@ -126,7 +126,12 @@ class KafkaBroker:
         self._done(self._admin.delete_topics([topic]))
 
     def add_partitions(self, topic: str, total: int) -> None:
+        """Add partitions, and wait until clients can write to them."""
         self._done(self._admin.create_partitions([NewPartitions(topic, total)]))
+        deadline = time.monotonic() + _CALL_SECONDS
+        while len(self._admin.list_topics(topic, timeout=_CALL_SECONDS).topics[topic].partitions) < total:
+            assert time.monotonic() < deadline, f"topic {topic} does not get {total} partitions"
+            time.sleep(0.02)
 
     def truncate(self, topic: str, partition: int, offset: int) -> None:
         """Delete the records before an offset, as retention does."""
@@ -136,9 +141,16 @@ class KafkaBroker:
     def write(self, topic: str, records: Iterable[Mapping[str, Any]], **config: object) -> None:
         """Write records, which are arguments of ``Producer.produce``; durable on return."""
         producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5, **config})
+        failed: list[KafkaError] = []
+
+        def on_delivery(error: KafkaError | None, _: object) -> None:
+            if error is not None:
+                failed.append(error)
+
         for record in records:
-            producer.produce(topic, **record)
-        assert producer.flush(_CALL_SECONDS) == 0
+            producer.produce(topic, on_delivery=on_delivery, **record)
+        waiting = producer.flush(_CALL_SECONDS)
+        assert (waiting, failed) == (0, [])
 
     @staticmethod
     def _done(futures: Mapping[Any, Any]) -> None:

@@ -6,10 +6,10 @@ import hashlib
 import json
 import random
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -350,11 +350,11 @@ def kills_kafka(trial: Trial) -> Verdict:
                     broker.add_partitions(topic, _PARTITIONS + verdict.measures["added partitions"])
                 records = _part(phase, part, settings, _PARTITIONS + verdict.measures["added partitions"])
                 config = {"enable.idempotence": True}
-                writer = threading.Thread(target=broker.write, args=(topic, records), kwargs=config)
-                writer.start()
-                run, where = _start_following(trial, [*arguments, "--follow"])
-                run.await_end()
-                writer.join()
+                with ThreadPoolExecutor(1) as pool:
+                    written = pool.submit(broker.write, topic, records, **config)
+                    run, where = _start_following(trial, [*arguments, "--follow"])
+                    run.await_end()
+                written.result()
                 assert run.killed, f"an ingester ended with {run.code}: {run.text()}"
                 verdict.measures["kills"] += 1
                 faults[where] += 1
@@ -362,7 +362,8 @@ def kills_kafka(trial: Trial) -> Verdict:
     verdict.faults = dict(sorted(faults.items()))
     trial.tally()
     assert trial.state().steps == {}
-    assert sum(one.offset for one in trial.progress()) == settings.files * settings.samples
+    taken = sum(one.offset for one in trial.progress())
+    assert taken == settings.files * settings.samples, f"{taken} records were taken: {verdict}"
     return trial.conclude()
 
 
