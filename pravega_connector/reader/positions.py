@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pravega_connector.core import arguments
@@ -21,6 +21,7 @@ _OPEN: Final = "unbounded"
 _TIMESTAMP: Final = "timestamp:"
 _LONGEST_WORD: Final = 20  # every stream cut is longer
 _NEVER: Final = 2**63 - 1  # offset that no segment reaches
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 class SupportsCuts(Protocol):
@@ -155,10 +156,8 @@ def valid_cut(client: SupportsCuts, cut: StreamCut) -> StreamCut:
 def _millis(text: str, what: str) -> int:
     """Return milliseconds since 1970 from a number or an ISO 8601 time. A time without a zone is UTC."""
     given = text[len(_TIMESTAMP) :].strip() if text.lower().startswith(_TIMESTAMP) else text
-    if given[:1] == "-" and given[1:].isdecimal():
-        return int(given)
     try:
-        return parse_time(given)
+        return -parse_time(given[1:]) if given[:1] == "-" and given[1:].isdecimal() else parse_time(given)
     except ConfigError:
         raise ConfigError(
             f"{what} has an invalid time {text!r}: write timestamp:2026-11-21T10:00:00Z, or milliseconds since 1970"
@@ -175,10 +174,11 @@ def _is_time(text: str) -> bool:
 
 def parse_time(text: str) -> int:
     """Return milliseconds since 1970 from a number or an ISO 8601 time, in UTC by default. Raises ConfigError."""
-    if text.strip().isdecimal():
-        return int(text)
     try:
+        if text.strip().isdecimal():
+            return int(text)
         time = datetime.fromisoformat(text.strip())
-    except ValueError:
+    except ValueError:  # also a number of thousands of digits
         raise ConfigError(f"invalid time {text!r}: write 2026-11-21T10:00:00Z, or milliseconds since 1970") from None
-    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+    # Not by way of seconds: their product with 1000 can be just below the millisecond.
+    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)

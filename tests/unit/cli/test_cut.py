@@ -1,6 +1,7 @@
 """Stream cuts in and out of every form, without servers; a picture without a stream."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -64,12 +65,29 @@ def test_cuts_of_the_same_segments_are_compared_offline(cut: StreamCut, data: st
 
 @pytest.mark.parametrize(
     ("text", "millis"),
-    [("1700000000000", 1_700_000_000_000), ("1970-01-01T00:00:01Z", 1000), ("1970-01-01T01:00:01+01:00", 1000)],
+    [
+        ("1700000000000", 1_700_000_000_000),
+        ("1970-01-01T00:00:01Z", 1000),
+        ("1970-01-01T01:00:01+01:00", 1000),
+        # As a float, the product of the seconds and 1000 is just beside the millisecond.
+        ("1965-09-13T20:21:39.226Z", -135_661_100_774),
+        ("1969-12-31T23:59:59.9995Z", -1),
+    ],
 )
 def test_times(text: str, millis: int):
     assert parse_time(text) == millis
     with pytest.raises(ConfigError):
         parse_time("yesterday")
+
+
+@given(st.integers(-(2**40), 2**41))
+def test_no_millisecond_of_a_time_is_lost(millis: int):
+    assert parse_time((datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=millis)).isoformat()) == millis
+
+
+def test_a_number_that_is_too_long_for_a_time():
+    with pytest.raises(ConfigError, match="invalid time"):
+        parse_time("9" * 5000)
 
 
 def test_a_picture_of_many_epochs_is_well_formed_and_not_endless():
