@@ -481,7 +481,8 @@ class _OfBytes:
 class ByJsonField(_OfBytes):
     """Router by a field of the JSON text, which a path with dots names.
 
-    An event without such a field, or with invalid JSON, has no key.
+    An event without such a field, with invalid JSON, or with a text that is not UTF-8 (an unpaired surrogate), has no
+    key.
     """
 
     path: str
@@ -489,9 +490,12 @@ class ByJsonField(_OfBytes):
     def key(self, value: Any) -> str | None:
         """Return the text of the field, like ``String.valueOf`` in Java; None without such a field."""
         try:
-            return ByField(self.path).key(_json_value(value))
-        except SerdeError:
+            text = ByField(self.path).key(_json_value(value))
+            if text is not None:
+                text.encode()
+        except (SerdeError, UnicodeEncodeError):
             return None
+        return text
 
 
 @dataclass(frozen=True)
@@ -507,8 +511,9 @@ class ByPattern(_OfBytes):
     def __post_init__(self) -> None:
         """Raise ConfigError for an invalid regular expression."""
         try:
-            compiled = re.compile(self.pattern.encode())
-        except re.error as error:
+            # The command line has bytes that are not UTF-8 as surrogates.
+            compiled = re.compile(self.pattern.encode(errors="surrogateescape"))
+        except (re.error, UnicodeEncodeError) as error:
             raise ConfigError(f"invalid regular expression {self.pattern!r} for the key: {error}") from None
         object.__setattr__(self, "_compiled", compiled)
 

@@ -212,6 +212,8 @@ def _input(listen: str | None, files: tuple[IO[bytes], ...], *, acknowledge: boo
         return listening(listen, acknowledge=acknowledge)
     if files:
         return of_files(files)
+    if sys.stdin is None:  # its number may be that of another file by now
+        raise click.UsageError("standard input is closed: redirect it, name files, or set --listen")
     return standard_input(acknowledge=functools.partial(os.write, _STDOUT) if acknowledge else None)
 
 
@@ -245,14 +247,20 @@ def _router(key: str | None, field: str | None, pattern: str | None, separator: 
         return ByJsonField(field)
     if pattern is not None:
         return ByPattern(pattern)
-    return None if key is None else ByConstant(key)
+    if key is None:
+        return None
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        raise click.UsageError("--routing-key is not UTF-8") from None
+    return ByConstant(key)
 
 
 def _without_keys(encode: Encode, separator: str | None) -> Encode:
     """Return an encoder of the text after the separator in each line; without a separator, of the whole line."""
     if separator is None:
         return encode
-    between = separator.encode()
+    between = separator.encode(errors="surrogateescape")
 
     def encode_rest(lines: list[bytes]) -> pa.Array:
         parts = [line.partition(between) for line in lines]

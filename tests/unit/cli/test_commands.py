@@ -67,6 +67,7 @@ def run(*args, **options):
         (["read", "s/x", "--format", "avro", "-o", "avro_shema=x"], "did you mean 'avro_schema'?"),
         (["write", "s/x", "--routing-key", "a", "-K", ":"], "choose one"),
         (["write", "s/x", "-K", ""], "--key-separator is empty"),
+        (["write", "s/x", "--routing-key", "\udcff"], "--routing-key is not UTF-8"),
         (["stream", "create", "s/x", "--retain-size", "10XB"], "invalid size '10XB': write, for example, 10GB"),
         (["stream", "create", "s/x", "--retain-time", "week"], "invalid duration 'week': write, for example, 7d"),
         (["stream", "create", "s/x", "--retain-time", "7d", "--retain-size", "1GB"], "exclude each other: pass one"),
@@ -187,6 +188,13 @@ def test_sizes_and_durations():
         5_400_000,
         7 * 86_400_000,
     ]
+
+
+def test_a_closed_standard_input():
+    command = [sys.executable, "-c", "from pravega_connector.operations.cli import main; main()", "write", "s/x"]
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *command], capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.USAGE
+    assert "standard input is closed" in done.stderr
 
 
 def test_an_error_has_its_code():

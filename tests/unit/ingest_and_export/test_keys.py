@@ -1,5 +1,7 @@
 """Routing keys out of the bytes of events."""
 
+import os
+
 import pyarrow as pa
 import pytest
 
@@ -36,6 +38,15 @@ def test_a_key_that_is_not_text_is_fixed():
     assert keys(ByPattern("^(..)"), b"\xffa", "✓".encode()) == ["\ufffda", "\ufffd"]
 
 
-def test_what_is_not_a_pattern():
+@pytest.mark.parametrize("pattern", ["(", "\ud800"])
+def test_what_is_not_a_pattern(pattern):
     with pytest.raises(ConfigError, match="invalid regular expression"):
-        ByPattern("(")
+        ByPattern(pattern)
+
+
+def test_a_field_with_an_unpaired_surrogate_is_not_a_key():
+    assert keys(ByJsonField("k"), b'{"k": "\\ud800"}', b'{"k": "ann"}') == [None, "ann"]
+
+
+def test_a_pattern_of_bytes_that_are_not_text():
+    assert keys(ByPattern(os.fsdecode(b"\xff(.)")), b"\xffann") == ["a"]
