@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pravega_connector.errors import ColumnTypeError
+from pravega_connector.errors import ColumnTypeError, ConfigError
+from pravega_connector.reader.rows import corrupt_names
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.rows.columns import Decoder, serializer_of
 from pravega_connector.rows.inference import Sample, event_columns
@@ -29,8 +30,20 @@ def is_plain_json(options: SourceOptions) -> bool:
 def all_columns(batches: Iterable[EventBatch], options: SourceOptions, otherwise: str) -> pa.Schema:
     """Return columns that hold all values of the events, for :func:`decoder_of_all`; for JSON perhaps none.
 
-    Raises ColumnTypeError for events that have no columns in common, with ``otherwise`` as the fix.
+    Raises ColumnTypeError for events that have no columns in common, with ``otherwise`` as the fix. Raises ConfigError
+    for a field with the name of a column of malformed records, which would have no values of the events.
     """
+    found = _all_columns(batches, options, otherwise)
+    for name in corrupt_names(options.column_name_of_corrupt_record):
+        if name in found.names:
+            raise ConfigError(
+                f"the events have a field {name!r}, which is also a column of malformed records: set "
+                "'column_name_of_corrupt_record' to another name"
+            )
+    return found
+
+
+def _all_columns(batches: Iterable[EventBatch], options: SourceOptions, otherwise: str) -> pa.Schema:
     if not is_plain_json(options):
         return event_columns((Sample(batch.stream, batch.events) for batch in batches), options, otherwise)
     inference = Inference(mixed=True)
