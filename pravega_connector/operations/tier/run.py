@@ -260,6 +260,12 @@ class _Run:
         for name in (*self._settings.partition_by, *self._settings.sort_by):
             if name not in schema.names:
                 raise ConfigError(f"{self._name}: there is no column {name!r}; columns: {', '.join(schema.names)}")
+        for name in self._settings.sort_by:
+            kind = schema.field(name).type
+            try:
+                pa.table({name: pa.nulls(2, kind)}).sort_by(name)
+            except (pa.ArrowTypeError, pa.ArrowNotImplementedError):
+                raise ConfigError(f"{self._name}: column {name!r} of type {kind} cannot sort the rows") from None
         for name in self._settings.partition_by:
             kind = schema.field(name).type
             if pa.types.is_floating(kind) or pa.types.is_nested(kind) or pa.types.is_binary(kind):
@@ -331,7 +337,7 @@ class _Run:
 
     def _add(self, rows: pa.Table, position: TierPosition) -> None:
         """Commit rows and position. If the outcome is unknown, the table tells it."""
-        polls = Polls(Deadline(self._settings.conflict_timeout), *_PAUSES)
+        polls, before = Polls(Deadline(self._settings.conflict_timeout), *_PAUSES), self._position
         while True:
             try:
                 if self._settings.merge is None:
@@ -345,7 +351,12 @@ class _Run:
             if found == position:
                 _log.info("%s: the commit was done, though its answer was lost", self._name)
                 return
-            if found != self._position:
+            if found is None and before is not None:
+                raise LakeTableError(
+                    f"{self._name}: the table was deleted or replaced during the run, with the position of stream "
+                    f"{self._stream}: run again to write it from the start, or restore the table"
+                ) from failure
+            if found != before:
                 raise self._fenced() from failure
             if isinstance(failure, LakeTableError):
                 raise failure

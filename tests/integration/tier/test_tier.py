@@ -1,6 +1,7 @@
 """Streams as tables: each event once, through scalings, kills, other runs and other programs."""
 
 import json
+import shutil
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -129,6 +130,19 @@ def test_another_run_wins(lake, run, write, around):
 
 
 @pytest.mark.parametrize("lake", ["delta"], indirect=True)
+def test_a_table_is_deleted_during_a_run(lake, run, write, around):
+    write(10)
+    run(target_bytes=SMALL)
+    write(10)
+    around(before=lambda: shutil.rmtree(lake.folder / "table"))
+    with pytest.raises(LakeTableError, match="the table was deleted or replaced during the run"):
+        run(target_bytes=SMALL)
+    shutil.rmtree(lake.folder / "table", ignore_errors=True)
+    run()
+    assert numbers(lake.rows()) == all_of(20)
+
+
+@pytest.mark.parametrize("lake", ["delta"], indirect=True)
 def test_a_delta_table_is_loaded_again_after_some_commits(lake, run, write, monkeypatch):
     loads, load = [], DeltaLakeTable._load
     monkeypatch.setattr(DeltaLakeTable, "_load", lambda self: loads.append(self) or load(self))
@@ -250,6 +264,13 @@ def test_a_partitioned_and_sorted_table(lake, run, write):
     write(1)
     with pytest.raises(ConfigError, match="there is no column 'nothing'"):
         run(sort_by=("nothing",))
+
+
+def test_lists_do_not_sort_rows(client, stream, lake, run):
+    client.write(stream, {"key": "1", "number": 0, "marks": [1]}, "json")
+    with pytest.raises(ConfigError, match=r"column 'marks' of type list<.*> cannot sort the rows"):
+        run(sort_by=("marks",))
+    assert lake.open().position(str(stream)) is None
 
 
 def test_only_committed_events_are_truncated(client, stream, lake, run, write, around):
@@ -416,6 +437,15 @@ def test_only_a_nested_field_is_new(lake, run, write):
         ({"x": 2, "y": "b"}, [{"v": 2, "w": True}]),
         ({"x": 3, "y": None}, []),
     ]
+
+
+@pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED"])
+def test_a_field_with_the_name_of_a_column_of_malformed_records(client, stream, lake, run, mode):
+    client.write(stream, {"key": "1", "number": 0, "_corrupt_record_error": "mine"}, "json")
+    with pytest.raises(ConfigError, match="set 'column_name_of_corrupt_record' to another name"):
+        run({"mode": mode})
+    run({"mode": mode, "column_name_of_corrupt_record": "bad"})
+    assert lake.rows()["_corrupt_record_error"].to_pylist() == ["mine"]
 
 
 def test_fields_of_cbor_with_two_types_are_an_error(client, stream, lake, run):
