@@ -219,7 +219,8 @@ def _checked(arrow_type: pa.DataType, check: Callable[[Any], Any]) -> _Read:
         try:
             made = None if value is None else check(value)
         except (ArithmeticError, ValueError) as error:
-            msg = f"{str(value)[:80]!r} does not fit into {arrow_type}: {error}"
+            reason = "too many digits" if isinstance(error, decimal.DecimalException) else error
+            msg = f"{str(value)[:80]!r} does not fit into {arrow_type}: {reason}"
             raise SerializationError(msg) from error
         if made is None and value is not None:
             msg = f"invalid {arrow_type}: the event has {_class_of(value)}"

@@ -189,6 +189,9 @@ def test_errors_name_the_row() -> None:
         JavaSerializer(sample=EVENTS["sensor_1"]).decode_column(events)
     with pytest.raises(DeserializationError, match="surrogate"):
         JavaSerializer("java.lang.String").decode_column(pa.array([ANY.serialize("\ud800")]))
+    for number in (decimal.Decimal("1E-20"), decimal.Decimal("1E+25")):
+        with pytest.raises(DeserializationError, match=r"does not fit into decimal128\(38, 18\): too many digits"):
+            JavaSerializer("java.math.BigDecimal").decode_column(pa.array([ANY.serialize(number)]))
 
 
 def test_a_struct_of_chosen_fields() -> None:
