@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _POSITIONAL: Final = ("col", "format", "schema")
 _NAMED: Final = "NamedArgumentExpression"
+_SEGMENT_KEY: Final = "pravega_segment_key"
 
 
 def register_functions(spark: SparkSession) -> None:
@@ -42,7 +43,7 @@ def register_functions(spark: SparkSession) -> None:
     for name, function in (
         ("from_pravega", reading_function),
         ("to_pravega", writing_function),
-        ("pravega_segment_key", segment_key_function),
+        (_SEGMENT_KEY, segment_key_function),
     ):
         registry.createOrReplaceTempFunction(name, _Builder(name, function, gateway.jvm), "python_udf")
 
@@ -70,7 +71,9 @@ def _arguments(name: str, expressions: Sequence[Any]) -> tuple[Any, dict[str, An
     options: dict[str, Any] = {}
     for number, expression in enumerate(expressions):
         if expression.getClass().getSimpleName() == _NAMED:
-            found[expression.key().lower()] = expression.value()
+            if (argument := expression.key().lower()) in found:
+                raise ConfigError(f"{name} has the argument {argument!r} twice: omit one of them")
+            found[argument] = expression.value()
         elif number and expression.dataType().typeName() == "map":
             options |= _map(name, expression)
         elif number < len(_POSITIONAL):
@@ -83,6 +86,8 @@ def _arguments(name: str, expressions: Sequence[Any]) -> tuple[Any, dict[str, An
     column = found.pop("col", None)
     if column is None:
         raise ConfigError(f"{name} has no column: write {name}(column, 'avro', avro_schema => '…')")
+    if name == _SEGMENT_KEY and (found or options):
+        raise ConfigError(f"{name} has {len(expressions)} arguments, but only the column of routing keys is possible")
     for argument, expression in found.items():
         value = _constant(name, argument, expression)
         if value is not None:
@@ -94,6 +99,8 @@ def _constant(name: str, argument: str, expression: Any) -> Any:
     if not expression.foldable():
         raise ConfigError(f"argument {argument!r} of {name} must be a constant, not {expression.sql()}")
     value = expression.eval(None)
+    if isinstance(value, bytes):
+        return value.hex()  # as options have the bytes of an event
     return value if value is None or isinstance(value, bool | int | float) else value.toString()
 
 

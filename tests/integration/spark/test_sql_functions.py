@@ -10,6 +10,7 @@ from pravega_connector.errors import ConfigError, UnsupportedModeError
 from pravega_connector.spark.functions import from_pravega, to_pravega
 from pravega_connector.spark.sql_functions import register_functions
 from pravega_serde.routing import segment_key
+from tests.integration.spark._cases import SAMPLE
 
 pytestmark = pytest.mark.each_spark
 
@@ -47,6 +48,11 @@ def test_forms_of_arguments(sql: SparkSession, arguments: str):
     assert sorted(found.collect()) == [("milk", 2), ("tea", 1)]
 
 
+def test_a_sample_as_a_constant_of_bytes(sql: SparkSession):
+    (row,) = sql.sql(f"SELECT from_pravega(X'{SAMPLE.hex()}', 'java', java_sample => X'{SAMPLE.hex()}').id").collect()
+    assert row == (1,)
+
+
 def test_the_type_is_that_of_each_call(sql: SparkSession):
     row = sql.sql(
         """SELECT from_pravega(to_pravega(struct(7 AS a), 'json'), 'json', 'a INT').a AS number,
@@ -79,6 +85,8 @@ def test_views_and_tables_of_other_formats(sql: SparkSession, tmp_path):
         ("from_pravega(event, 'json', 'a INT', 'b')", "write options as name => value"),
         ("from_pravega(event, 'json', map('a', 1))", "must have texts as keys and values"),
         ("from_pravega()", "from_pravega has no column"),
+        ("from_pravega(event, 'json', format => 'avro')", "from_pravega has the argument 'format' twice"),
+        ("pravega_segment_key('ann', 'bob')", "pravega_segment_key has 2 arguments"),
     ],
 )
 def test_errors_name_the_argument(sql: SparkSession, call: str, words: str):
