@@ -37,7 +37,7 @@ from pravega_connector.rows.pickled import Pickled
 from pravega_connector.rows.registry_encoding import registry_encoding, registry_serializer
 from pravega_connector.spark.versions import HAS_ARROW_FUNCTIONS, arrow_type, parsed_type, spark_type
 from pravega_serde.columnar.bad_rows import relocated
-from pravega_serde.errors import DeserializationError
+from pravega_serde.errors import DeserializationError, SchemaError
 from pravega_serde.routing import segment_keys
 from pravega_serde.serializer_interface import Serializer
 
@@ -215,12 +215,21 @@ def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[An
 def _wanted(schema: DataType | str | None) -> pa.DataType | None:
     if schema is None:
         return None
-    return arrow_type(parsed_type(schema) if isinstance(schema, str) else schema)
+    kind = parsed_type(schema) if isinstance(schema, str) else schema
+    try:
+        return arrow_type(kind)
+    except (TypeError, ValueError) as error:
+        raise SchemaError(
+            f"a column of type {kind.simpleString()} has no Arrow type: use another one, for example STRING"
+        ) from error
 
 
 def _in_utc(column: pa.Array) -> pa.Array:
     """Convert timestamps to UTC: Spark passes them in the time zone of the session."""
-    kind = arrow_type(spark_type(column.type))
+    try:
+        kind = arrow_type(spark_type(column.type))
+    except (TypeError, ValueError) as error:
+        raise SchemaError(f"a column of type {column.type} is not supported: cast it, for example to STRING") from error
     return column if column.type == kind else column.cast(kind)
 
 
@@ -236,7 +245,13 @@ class _Reader:
     def of(cls, serializer: Serializer[Any], *, permissive: bool) -> _Reader:
         kind = serializer.arrow_type
         if permissive:
-            kind = pa.struct([*value_fields(kind), *map(pa.field, corrupt_names(CORRUPT_RECORD), CORRUPT_TYPES)])
+            decoded, corrupt = value_fields(kind), corrupt_names(CORRUPT_RECORD)
+            if (twice := next((f.name for f in decoded if f.name in corrupt), None)) is not None:
+                raise ConfigError(
+                    f"mode PERMISSIVE adds a field {twice!r}, which the events have, too: omit it from the schema, or "
+                    "use mode FAILFAST"
+                )
+            kind = pa.struct([*decoded, *map(pa.field, corrupt, CORRUPT_TYPES)])
         return cls(Pickled(serializer), kind, permissive)
 
     def read(self, events: pa.Array) -> pa.Array:

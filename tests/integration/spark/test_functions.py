@@ -6,7 +6,8 @@ from pyspark.sql import SparkSession
 
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.functions import from_pravega, pravega_segment_key, to_pravega
-from pravega_serde import UnsupportedFormatError
+from pravega_connector.spark.versions import HAS_ARROW_FUNCTIONS
+from pravega_serde import SchemaError, UnsupportedFormatError
 from pravega_serde.routing import segment_key
 from tests.integration.spark._cases import AVRO, SAMPLE, Case
 
@@ -72,11 +73,21 @@ def test_options_that_are_not_text(spark: SparkSession):
         (("avro",), {"json_schema": "{}"}, ConfigError, "belongs to format 'json'"),
         (("avro",), {"avro_shema": "{}"}, ConfigError, "did you mean 'avro_schema'"),
         (("json", "a INT"), {"mode": "DROPMALFORMED"}, ConfigError, "PERMISSIVE"),
+        (("json", "_corrupt_record INT"), {"mode": "PERMISSIVE"}, ConfigError, "adds a field '_corrupt_record'"),
+        (("json", "a INTERVAL YEAR"), {}, SchemaError, "interval year> has no Arrow type"),
     ],
 )
 def test_what_is_wrong_is_said_before_the_query_runs(spark, arguments, options, error, words):
     with pytest.raises(error, match=words):
         from_pravega("event", *arguments, **options)
+
+
+@pytest.mark.skipif(not HAS_ARROW_FUNCTIONS, reason="Spark raises the error itself")
+@pytest.mark.parametrize("column", ["INTERVAL '1' YEAR", "make_interval(1)", "array(make_interval(1))"])
+def test_columns_without_a_type_of_arrow(spark: SparkSession, column: str):
+    frame = spark.sql(f"SELECT struct({column} AS a) AS row")
+    with pytest.raises(PySparkException, match=r"\[PRAVEGA-SCHEMA\] a column of type .* for example to STRING"):
+        frame.select(to_pravega("row", "json")).collect()
 
 
 def test_segment_keys_are_those_of_the_writers(spark: SparkSession):
