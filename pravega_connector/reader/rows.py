@@ -26,7 +26,7 @@ from pravega_serde.columnar import (
     valid_rows,
 )
 from pravega_serde.errors import DeserializationError
-from pravega_serde.registry.header import encoding_ids
+from pravega_serde.registry.header import PRAVEGA, Framing, ids_of
 from pravega_serde.serializer_interface import Deserializer
 from pravega_serde.text import UTF8StringSerializer
 
@@ -274,11 +274,16 @@ class RowBuilder:
             "stream": lambda batch, _: self._constant(batch.stream.stream, len(batch.events)),
             "segment_id": lambda batch, _: self._constant(batch.segment_id, len(batch.events)),
             "offset": lambda batch, _: number_column(batch.offsets),
-            "encoding_id": lambda batch, _: _encoding_ids(batch.events),
+            "encoding_id": lambda batch, _: ids_of(batch.events, self._framings()),
             "event_time_low": lambda batch, _: timestamps(self._times.low(batch.offsets)),
             "event_time_high": lambda batch, _: timestamps(self._times.high(batch.offsets)),
         }
         return columns[name]
+
+    def _framings(self) -> Sequence[Framing]:
+        """Return the headers of the registries that the serializer reads from."""
+        framings: Sequence[Framing] = getattr(self._serializer, "framings", (PRAVEGA,))
+        return framings
 
     def _constant(self, value: str | int, length: int) -> pa.Array:
         """Return a column of one value. The longest one is kept, because all batches of a slice have the value."""
@@ -305,10 +310,6 @@ class RowBuilder:
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     return column if column.type == field.type else column.cast(field.type)
-
-
-def _encoding_ids(events: pa.BinaryArray) -> pa.Int32Array:
-    return encoding_ids(events)
 
 
 def _record_column(field: pa.Field) -> tuple[pa.DataType, _Column]:

@@ -141,7 +141,7 @@ class RegistryDeserializer(DeserializerCalls):
         check_headerless(self._readers[0].info.format)
 
     def __getstate__(self) -> dict[str, Any]:
-        compiled = ("_rows", "_entries", "_framings", "_read_headerless")
+        compiled = ("_rows", "_entries", "framings", "_read_headerless")
         return {name: value for name, value in self.__dict__.items() if name not in compiled}
 
     def __repr__(self) -> str:
@@ -151,7 +151,8 @@ class RegistryDeserializer(DeserializerCalls):
     # Single events
 
     @cached_property
-    def _framings(self) -> tuple[Framing, ...]:
+    def framings(self) -> tuple[Framing, ...]:
+        """Headers of the events that this reader accepts."""
         return tuple(self._rows)
 
     @cached_property
@@ -197,7 +198,7 @@ class RegistryDeserializer(DeserializerCalls):
         data = data if isinstance(data, bytes) else bytes(data)
         if not self._config.write_encoding_header:
             return self._readers[0].info, self._read_headerless(data)
-        framing, encoding_id = read_header(data, self._framings)
+        framing, encoding_id = read_header(data, self.framings)
         try:
             entry, start = self._rows[framing].entry_of(encoding_id, data)
             return entry.encoding.schema, entry.read(data[start:])

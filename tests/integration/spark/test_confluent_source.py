@@ -69,6 +69,13 @@ def test_rows_come_back_as_they_were(client, stream_name, place, name):
     assert encode(place) == events  # the registered schema has these columns
 
 
+def test_the_ids_of_events_are_a_column(client, stream_name, place):
+    events = encode(place, format="avro", registry_type="shop.Order", register_schema="true")
+    write(client, stream_name, events)
+    rows = read(PravegaDataSource({**place, "columns": "encoding_id"}))
+    assert [row["encoding_id"] for row in rows] == [int.from_bytes(event[1:5]) for event in events]
+
+
 def test_a_query_keeps_its_columns(client, stream_name, place, confluent):
     proxy = RegistryProxy(confluent)
     try:
