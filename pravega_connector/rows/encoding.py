@@ -295,8 +295,8 @@ def _check_case(schema: pa.Schema) -> None:
     for name in schema.names:
         if name.lower() == _ROUTING_KEY:
             raise ColumnTypeError(
-                f"column {name!r} has the name of the column 'routing_key' in another case, and would not be the routing "
-                f"key: rename it, or set option 'routing_key_field' to {name!r}"
+                f"column {name!r} has the name of the column 'routing_key' in another case, and would not be the "
+                f"routing key: rename it, or set option 'routing_key_field' to {name!r}"
             )
 
 

@@ -109,8 +109,8 @@ def _of_object(declared: type, fields: Mapping[str, tuple[str, _Check]]) -> _Che
                 check(getattr(value, attribute, None), f"{path}.{name}")
         elif isinstance(value, declared):
             raise SerializationError(
-                f"expected a {name_of(declared)} at {path}, not a {name_of(type(value))}, which no reader would return; "
-                "declare the field with its class, or with a union of both"
+                f"expected a {name_of(declared)} at {path}, not a {name_of(type(value))}, which no reader would "
+                "return; declare the field with its class, or with a union of both"
             )
 
     return check_object
