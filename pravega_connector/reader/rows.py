@@ -64,6 +64,14 @@ def corrupt_names(record: str) -> tuple[str, str]:
     return record, f"{record}_error"
 
 
+def has_field_error(name: str) -> ConfigError:
+    """Return the error for events with a field that has the name of a column of malformed records."""
+    return ConfigError(
+        f"the events have a field {name!r}, which is also a column of malformed records: set "
+        "'column_name_of_corrupt_record' to another name"
+    )
+
+
 def value_fields(kind: pa.DataType) -> list[pa.Field]:
     """Return the columns of decoded events of a type: the fields of records, or ``value``."""
     return list(kind) if pa.types.is_struct(kind) else [pa.field(VALUE, kind)]
@@ -264,6 +272,9 @@ class RowBuilder:
         if name in metadata:
             return METADATA[name], self._metadata_column(name)
         if name in corrupt:
+            assert self._serializer is not None
+            if any(each.name == name for each in value_fields(self._serializer.arrow_type)):
+                raise has_field_error(name)
             return _record_column(field) if name == corrupt[0] else (CORRUPT_TYPES[1], lambda _, found: found.reasons())
         return self._decoded_column(field)
 

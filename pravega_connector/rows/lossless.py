@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pravega_connector.errors import ColumnTypeError, ConfigError
-from pravega_connector.reader.rows import corrupt_names
+from pravega_connector.errors import ColumnTypeError
+from pravega_connector.reader.rows import corrupt_names, has_field_error
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.rows.columns import Decoder, serializer_of
 from pravega_connector.rows.inference import Sample, event_columns
@@ -36,10 +36,7 @@ def all_columns(batches: Iterable[EventBatch], options: SourceOptions, otherwise
     found = _all_columns(batches, options, otherwise)
     for name in corrupt_names(options.column_name_of_corrupt_record):
         if name in found.names:
-            raise ConfigError(
-                f"the events have a field {name!r}, which is also a column of malformed records: set "
-                "'column_name_of_corrupt_record' to another name"
-            )
+            raise has_field_error(name)
     return found
 
 

@@ -96,6 +96,17 @@ def test_a_corrupt_record_may_be_text_as_spark_has_it():
     assert found.column("_corrupt_record").to_pylist() == [None, "{", "\ufffd"]
 
 
+@pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
+@pytest.mark.parametrize("wanted", [None, pa.schema([("id", pa.int32()), ("_corrupt_record", pa.string())])])
+def test_a_field_of_the_events_with_the_name_of_a_corrupt_record_is_refused(mode: str, wanted: pa.Schema | None):
+    fields = '{"name":"id","type":"int"},{"name":"_corrupt_record","type":"string"}'
+    schema = f'{{"type":"record","name":"R","fields":[{fields}]}}'
+    with pytest.raises(ConfigError, match="column_name_of_corrupt_record"):
+        rows([b"\x02\x02a"], wanted, format="avro", avro_schema=schema, mode=mode)
+    found = rows([b"\x02\x02a"], format="avro", avro_schema=schema, mode=mode, column_name_of_corrupt_record="bad")
+    assert found.select(["id", "_corrupt_record"]).to_pylist() == [{"id": 1, "_corrupt_record": "a"}]
+
+
 def test_a_batch_without_bad_records_has_nulls_for_them():
     found = rows([b"a"], format="string", mode="PERMISSIVE", column_name_of_corrupt_record="bad")
     assert found.to_pylist() == [{"value": "a", "bad": None, "bad_error": None}]
