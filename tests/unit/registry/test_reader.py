@@ -325,9 +325,9 @@ def test_zeros_behind_a_payload_are_ignored(uri, encoding_id):
 # Owner of the fault
 
 
-def counted(uri: str, **more: Any) -> RegistryConfig:
+def counted(uri: str, *, timeout: float = 30.0) -> RegistryConfig:
     """A configuration, and so a client, of the test's own."""
-    return RegistryConfig(uri=uri, timeout=0.4, cache_entries=random.randrange(100, 10**9), **more)
+    return RegistryConfig(uri=uri, timeout=timeout, cache_entries=random.randrange(100, 10**9))
 
 
 def asked(registry: Scripted) -> list[str]:
@@ -359,8 +359,7 @@ FAULTS = [
 @pytest.mark.parametrize(("fault", "kind"), FAULTS)
 def test_a_fault_of_the_registry_is_not_a_bad_record(fault, kind):
     with served(ENCODINGS, latest=[R2]) as registry:
-        config = counted(registry.uri)
-        reader = deserializer(config, group="g")
+        reader = deserializer(counted(registry.uri, timeout=1.0), group="g")
         assert reader.arrow_type is not None
     errors: list[DeserializationError] = []
     with scripted(fault, port=registry.port) as broken:
@@ -446,7 +445,7 @@ def test_events_that_unfold_into_more_than_a_column_are_their_own_errors(uri, mo
 
 def test_no_registry_at_all_is_not_a_bad_record():
     with served(ENCODINGS, latest=[R2]) as registry:
-        reader = deserializer(counted(registry.uri), group="g")
+        reader = deserializer(counted(registry.uri, timeout=1.0), group="g")
         assert reader.deserialize(EVENTS[1])["a"] == 2
     errors: list[DeserializationError] = []
     with pytest.raises(RegistryUnavailableError):
