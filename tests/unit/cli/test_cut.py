@@ -69,7 +69,7 @@ def test_cuts_of_the_same_segments_are_compared_offline(cut: StreamCut, data: st
         ("1700000000000", 1_700_000_000_000),
         ("1970-01-01T00:00:01Z", 1000),
         ("1970-01-01T01:00:01+01:00", 1000),
-        # As a float, the product of the seconds and 1000 is just beside the millisecond.
+        # As floats, 1000 times its seconds is less than the whole number.
         ("1965-09-13T20:21:39.226Z", -135_661_100_774),
         ("1969-12-31T23:59:59.9995Z", -1),
     ],
