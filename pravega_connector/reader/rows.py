@@ -26,7 +26,7 @@ from pravega_serde.columnar import (
     valid_rows,
 )
 from pravega_serde.errors import DeserializationError
-from pravega_serde.registry.header import PRAVEGA, Framing, ids_of
+from pravega_serde.registry.header import PRAVEGA, Framing, encoding_ids
 from pravega_serde.serializer_interface import Deserializer
 from pravega_serde.text import UTF8StringSerializer
 
@@ -285,7 +285,7 @@ class RowBuilder:
             "stream": lambda batch, _: self._constant(batch.stream.stream, len(batch.events)),
             "segment_id": lambda batch, _: self._constant(batch.segment_id, len(batch.events)),
             "offset": lambda batch, _: number_column(batch.offsets),
-            "encoding_id": lambda batch, _: ids_of(batch.events, self._framings()),
+            "encoding_id": lambda batch, _: encoding_ids(batch.events, self._framings()),
             "event_time_low": lambda batch, _: timestamps(self._times.low(batch.offsets)),
             "event_time_high": lambda batch, _: timestamps(self._times.high(batch.offsets)),
         }

@@ -155,12 +155,7 @@ def _grouped(framing: Framing, rows: Int64s, ids: Int64s) -> list[SameId]:
     return [SameId(framing, each, part) for each, part in zip(distinct.tolist(), parts, strict=True)]
 
 
-def encoding_ids(column: pa.Array) -> pa.Int32Array:
-    """Return the encoding id of each event of Pravega's registry, or null if there is no event or no header."""
-    return ids_of(column, (PRAVEGA,))
-
-
-def ids_of(column: pa.Array, framings: Sequence[Framing]) -> pa.Int32Array:
+def encoding_ids(column: pa.Array, framings: Sequence[Framing] = (PRAVEGA,)) -> pa.Int32Array:
     """Return the id in the header of each event, or null if there is no event or no header of these framings."""
     ids, none = np.zeros(len(column), np.int32), np.ones(len(column), np.bool_)
     for _, rows, found in HeaderColumn.of(column, framings).found:
