@@ -89,14 +89,15 @@ class _Checks:
 
         def check_union(value: Any, path: str) -> None:
             # A class that is declared next to its parent.
-            exact = [check for kind, check in checks if _is_of(value, kind)]
+            exact = [check for kind, check in checks if is_exactly(value, kind)]
             for check in exact or [check for _, check in checks]:
                 check(value, path)
 
         return check_union
 
 
-def _is_of(value: Any, declared: Any) -> bool:
+def is_exactly(value: Any, declared: Any) -> bool:
+    """Return True for an object of a class itself, not of a subclass."""
     found = type(value)
     # Pydantic's classes with arguments, such as Box[int], equal those without.
     return declared in (found, getattr(found, "__pydantic_generic_metadata__", {}).get("origin"))
@@ -104,7 +105,7 @@ def _is_of(value: Any, declared: Any) -> bool:
 
 def _of_object(declared: type, fields: Mapping[str, tuple[str, _Check]]) -> _Check:
     def check_object(value: Any, path: str) -> None:
-        if _is_of(value, declared):
+        if is_exactly(value, declared):
             for attribute, (name, check) in fields.items():
                 check(getattr(value, attribute, None), f"{path}.{name}")
         elif isinstance(value, declared):

@@ -20,7 +20,7 @@ from pravega_serde.adapters.classes import (
     name_of,
 )
 from pravega_serde.adapters.conversion import Conversion, conversion_of
-from pravega_serde.adapters.exact_classes import exact_classes
+from pravega_serde.adapters.exact_classes import exact_classes, is_exactly
 from pravega_serde.adapters.java_objects import JavaConversion
 from pravega_serde.adapters.shapes import SAME, Both, avro_shape, protobuf_shape
 from pravega_serde.cbor import CborSerializer
@@ -107,10 +107,8 @@ class TypedSerializer(SerializerCalls, Generic[T]):
 
     def serialize(self, value: T) -> bytes:
         """Return the event of an object of the class. Raises :class:`SerializationError` for any other value."""
-        found = type(value)
-        # Pydantic's classes with arguments, such as Box[int], equal those without.
-        if self.value_class not in (None, found, getattr(found, "__pydantic_generic_metadata__", {}).get("origin")):
-            raise SerializationError(f"expected a {name_of(self.value_class)}, not a {name_of(found)}")
+        if self.value_class is not None and not is_exactly(value, self.value_class):
+            raise SerializationError(f"expected a {name_of(self.value_class)}, not a {name_of(type(value))}")
         if self._check is not None:
             self._check(value)
         return self._write(value)

@@ -156,7 +156,7 @@ def _grouped(framing: Framing, rows: Int64s, ids: Int64s) -> list[SameId]:
 
 
 def encoding_ids(column: pa.Array, framings: Sequence[Framing] = (PRAVEGA,)) -> pa.Int32Array:
-    """Return the id in the header of each event, or null if there is no event or no header of these framings."""
+    """Return the id in the header of each event, or null without an event or one of these headers."""
     ids, none = np.zeros(len(column), np.int32), np.ones(len(column), np.bool_)
     for _, rows, found in HeaderColumn.of(column, framings).found:
         ids[rows], none[rows] = found, False

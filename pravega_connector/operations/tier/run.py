@@ -337,7 +337,7 @@ class _Run:
 
     def _add(self, rows: pa.Table, position: TierPosition) -> None:
         """Commit rows and position. If the outcome is unknown, the table tells it."""
-        polls, before = Polls(Deadline(self._settings.conflict_timeout), *_PAUSES), self._position
+        polls = Polls(Deadline(self._settings.conflict_timeout), *_PAUSES)
         while True:
             try:
                 if self._settings.merge is None:
@@ -351,12 +351,12 @@ class _Run:
             if found == position:
                 _log.info("%s: the commit was done, though its answer was lost", self._name)
                 return
-            if found is None and before is not None:
+            if found is None and self._position is not None:
                 raise LakeTableError(
                     f"{self._name}: the table was deleted or replaced during the run, with the position of stream "
                     f"{self._stream}: run again to write it from the start, or restore the table"
                 ) from failure
-            if found != before:
+            if found != self._position:
                 raise self._fenced() from failure
             if isinstance(failure, LakeTableError):
                 raise failure

@@ -1,8 +1,9 @@
-"""Serializers of own classes in each format, and classes of one field."""
+"""Serializers of own classes in each format, and small classes of each kind."""
 
 import dataclasses
 from typing import Any
 
+import msgspec
 import pydantic
 
 from pravega_serde import AvroSerializer, ProtobufSerializer, avro_schema_of, protobuf_schema_of, typed
@@ -29,3 +30,24 @@ def one(kind: Any, default: Any = dataclasses.MISSING) -> Any:
 
 def model(name: str, **fields: Any) -> Any:
     return pydantic.create_model(name, **dict[str, Any]({field: (kind, ...) for field, kind in fields.items()}))
+
+
+@dataclasses.dataclass
+class Plain:
+    number: int
+
+
+class Positioned(msgspec.Struct, array_like=True):
+    number: int
+
+
+class Root(pydantic.RootModel[list[int]]):
+    pass
+
+
+class Whole(pydantic.BaseModel):
+    number: int
+
+    @pydantic.model_serializer
+    def whole(self) -> dict[str, str]:
+        return {"other": "x"}

@@ -1,7 +1,6 @@
 """Models of pydantic: strict models, types that pydantic only accepts as objects, and serializers of models."""
 
 import collections
-import dataclasses
 import enum
 import math
 from datetime import UTC, date, datetime, time, timedelta
@@ -18,7 +17,7 @@ from pravega_serde import DeserializationError, SchemaError, SerializationError,
 from pravega_serde.cbor import CborSerializer
 from pravega_serde.json import JsonSerializer
 from tests.unit.serde._schema_classes import Kinds, Sizes
-from tests.unit.serde._typed import FORMATS, again, model, one
+from tests.unit.serde._typed import FORMATS, Plain, Positioned, Root, Whole, again, model, one
 
 
 class Strict(pydantic.BaseModel, strict=True):
@@ -72,11 +71,6 @@ def test_a_strict_model_remains_strict() -> None:
         objects.deserialize(event)
 
 
-@dataclasses.dataclass
-class Plain:
-    number: int
-
-
 @pydantic.dataclasses.dataclass(config=pydantic.ConfigDict(strict=True))
 class StrictPlain:
     number: int
@@ -84,10 +78,6 @@ class StrictPlain:
 
 class Named(NamedTuple):
     kind: Kinds
-
-
-class Positioned(msgspec.Struct, array_like=True):
-    number: int
 
 
 class Small(pydantic.BaseModel, frozen=True):
@@ -129,10 +119,6 @@ def test_a_type_of_which_pydantic_only_accepts_objects_is_refused(format_name: s
 
 AliasChoices = pydantic.AliasChoices
 Computes = {"double": pydantic.computed_field(property(lambda self: 1), return_type=int)}
-
-
-class Root(pydantic.RootModel[list[int]]):
-    pass
 
 
 def with_fields(first: Any, second: Any, **more: Any) -> Any:
@@ -230,14 +216,6 @@ class Millis(pydantic.BaseModel):
     @pydantic.field_serializer("at")
     def as_millis(self, at: datetime) -> int:
         return round(at.timestamp() * 1000)
-
-
-class Whole(pydantic.BaseModel):
-    number: int
-
-    @pydantic.model_serializer
-    def whole(self) -> dict[str, str]:
-        return {"other": "x"}
 
 
 class AliasedWritten(pydantic.BaseModel):

@@ -12,14 +12,9 @@ import pytest
 from pravega_serde import SerializationError, typed
 from pravega_serde.cbor import CborSerializer
 from pravega_serde.json import JsonSerializer
-from tests.unit.serde._typed import FORMATS, again, model, one
+from tests.unit.serde._typed import FORMATS, Plain, again, model, one
 
 T = TypeVar("T")
-
-
-@dataclasses.dataclass
-class Plain:
-    number: int
 
 
 @pytest.mark.parametrize("format_name", FORMATS)

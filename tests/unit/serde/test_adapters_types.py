@@ -31,7 +31,7 @@ from pravega_serde.cbor import CborSerializer
 from pravega_serde.java import JavaSerializer
 from pravega_serde.json import JsonSerializer
 from tests.unit.serde._schema_classes import Kinds, Sizes
-from tests.unit.serde._typed import FORMATS, again, model, one
+from tests.unit.serde._typed import FORMATS, Positioned, Root, Whole, again, model, one
 
 # ---- unions of numbers ----
 
@@ -408,10 +408,6 @@ class Counted(msgspec.Struct, tag=3, tag_field="kind"):
     number: int
 
 
-class Root(pydantic.RootModel[list[int]]):
-    pass
-
-
 class HasRoot(pydantic.BaseModel):
     root: Root
 
@@ -445,20 +441,8 @@ class Written(pydantic.BaseModel):
         return str(number)
 
 
-class Whole(pydantic.BaseModel):
-    number: int
-
-    @pydantic.model_serializer
-    def whole(self) -> dict[str, str]:
-        return {"other": "x"}
-
-
 class Annotations(pydantic.BaseModel):
     numbers: list[Annotated[int, pydantic.PlainSerializer(str)]]
-
-
-class Positioned(msgspec.Struct, array_like=True):
-    number: int
 
 
 @pytest.mark.parametrize("derive", [arrow_type_of, avro_schema_of, protobuf_schema_of])
